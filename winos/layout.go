@@ -1,0 +1,146 @@
+package winos
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/csi-windows/csi-windows/winos/win32"
+)
+
+// The structures below are those of winioctl.h for 64-bit Windows: little
+// endian, naturally aligned. Every decoder takes the bytes that came back,
+// which may be fewer than the structure has; that is an error, never a panic.
+
+var le = binary.LittleEndian
+
+// errLayout is an answer of the operating system that cannot be what its
+// documentation says.
+type errLayout struct {
+	structure string
+	problem   string
+}
+
+func (e *errLayout) Error() string { return e.structure + ": " + e.problem }
+
+func layoutError(structure, format string, args ...any) error {
+	return &errLayout{structure: structure, problem: fmt.Sprintf(format, args...)}
+}
+
+// atLeast fails when a buffer is shorter than the fixed part of its structure.
+func atLeast(b []byte, structure string, sizeBytes int) error {
+	if len(b) < sizeBytes {
+		return layoutError(structure, "%d bytes where %d are needed", len(b), sizeBytes)
+	}
+	return nil
+}
+
+// encodePropertyQuery is STORAGE_PROPERTY_QUERY for a standard query.
+func encodePropertyQuery(property uint32) []byte {
+	return le.AppendUint32(make([]byte, 0, 12), property)[:12]
+}
+
+// descriptorSize reads the Size of a STORAGE_DESCRIPTOR_HEADER: the bytes that
+// the whole descriptor needs.
+func descriptorSize(b []byte) (uint32, error) {
+	if err := atLeast(b, "STORAGE_DESCRIPTOR_HEADER", 8); err != nil {
+		return 0, err
+	}
+	return le.Uint32(b[4:]), nil
+}
+
+// deviceNumber is STORAGE_DEVICE_NUMBER.
+type deviceNumber struct {
+	deviceType uint32
+	disk       uint32
+	partition  uint32 // 0 for a whole disk
+}
+
+func decodeDeviceNumber(b []byte) (deviceNumber, error) {
+	if err := atLeast(b, "STORAGE_DEVICE_NUMBER", 12); err != nil {
+		return deviceNumber{}, err
+	}
+	return deviceNumber{deviceType: le.Uint32(b), disk: le.Uint32(b[4:]), partition: le.Uint32(b[8:])}, nil
+}
+
+// scsiAddress is SCSI_ADDRESS.
+type scsiAddress struct {
+	port, path, target, lun uint8
+}
+
+func decodeSCSIAddress(b []byte) (scsiAddress, error) {
+	if err := atLeast(b, "SCSI_ADDRESS", 8); err != nil {
+		return scsiAddress{}, err
+	}
+	return scsiAddress{port: b[4], path: b[5], target: b[6], lun: b[7]}, nil
+}
+
+// decodeLength is GET_LENGTH_INFORMATION: the size of a disk or volume in bytes.
+func decodeLength(b []byte) (int64, error) {
+	if err := atLeast(b, "GET_LENGTH_INFORMATION", 8); err != nil {
+		return 0, err
+	}
+	length := int64(le.Uint64(b))
+	if length < 0 {
+		return 0, layoutError("GET_LENGTH_INFORMATION", "negative length")
+	}
+	return length, nil
+}
+
+const (
+	getDiskAttributesBytes = 16
+	setDiskAttributesBytes = 40
+)
+
+// decodeDiskAttributes is GET_DISK_ATTRIBUTES: the flags of a disk.
+func decodeDiskAttributes(b []byte) (uint64, error) {
+	if err := atLeast(b, "GET_DISK_ATTRIBUTES", getDiskAttributesBytes); err != nil {
+		return 0, err
+	}
+	return le.Uint64(b[8:]), nil
+}
+
+// encodeDiskAttributes is SET_DISK_ATTRIBUTES that sets the attributes of the
+// mask to the given ones, and keeps them over a restart.
+func encodeDiskAttributes(attributes, mask uint64) []byte {
+	b := make([]byte, setDiskAttributesBytes)
+	le.PutUint32(b, setDiskAttributesBytes)
+	b[4] = 1 // Persist
+	le.PutUint64(b[8:], attributes)
+	le.PutUint64(b[16:], mask)
+	return b
+}
+
+// extent is DISK_EXTENT: where a volume lies.
+type extent struct {
+	disk        uint32
+	offsetBytes int64
+	lengthBytes int64
+}
+
+const (
+	extentsHeaderBytes = 8
+	extentBytes        = 24
+)
+
+// decodeExtents is VOLUME_DISK_EXTENTS. count is the number of extents that the
+// volume has; fewer come back when the buffer was too small (ERROR_MORE_DATA).
+func decodeExtents(b []byte) (extents []extent, count uint32, err error) {
+	if err := atLeast(b, "VOLUME_DISK_EXTENTS", extentsHeaderBytes); err != nil {
+		return nil, 0, err
+	}
+	count = le.Uint32(b)
+	for rest := b[extentsHeaderBytes:]; len(rest) >= extentBytes && uint32(len(extents)) < count; rest = rest[extentBytes:] {
+		extents = append(extents, extent{
+			disk: le.Uint32(rest), offsetBytes: int64(le.Uint64(rest[8:])), lengthBytes: int64(le.Uint64(rest[16:])),
+		})
+	}
+	return extents, count, nil
+}
+
+// diskPath is the device path of a disk.
+func diskPath(number uint32) string {
+	return fmt.Sprintf(`\\.\PhysicalDrive%d`, number)
+}
+
+// query handles need no access right, and must not disturb others.
+var queryOnly = win32.Open{Access: win32.AccessNone, Share: win32.ShareRead | win32.ShareWrite}
