@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/csi-windows/csi-windows/host"
+)
+
+// Observer is told of calls into the operating system that do not come back.
+// Its methods must not block.
+type Observer interface {
+	// CallHung is called once for an operation that still runs although its
+	// caller was given KindTimeout. Its object stays locked until it ends.
+	CallHung(op, object string, running time.Duration)
+	// HungCallEnded is called when such an operation has come back after all.
+	HungCallEnded(op, object string, ran time.Duration)
+}
+
+// call is one operation on its way: what it is, and which locks it holds.
+type call struct {
+	agent   *Agent
+	op      string
+	object  string
+	mutates bool // changes something, so it is in the audit
+	started time.Time
+
+	// The rest belongs to the mutex of the lock table.
+	held      []want
+	ended     bool
+	abandoned bool
+	hung      bool
+	hangTimer *time.Timer
+}
+
+func (a *Agent) query(op, object string) *call {
+	return &call{agent: a, op: op, object: object, started: time.Now()}
+}
+
+func (a *Agent) mutation(op, object string) *call {
+	c := a.query(op, object)
+	c.mutates = true
+	return c
+}
+
+// refused ends a call that did not get as far as the operating system.
+func (c *call) refused(err error) error {
+	err = named(c.op, c.object, err)
+	c.audit(err)
+	return err
+}
+
+// run takes the locks, carries out job and returns its result. It returns when
+// ctx or the policy's deadline ends, even if the operating system does not: the
+// job then goes on alone with its locks, and later calls on its objects wait
+// for it no longer than their own deadline.
+func run[T any](ctx context.Context, c *call, wants []want, job func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	ctx, cancel := c.agent.bounded(ctx)
+	defer cancel()
+	if err := c.agent.locks.acquire(ctx, c.op, wants); err != nil {
+		return none, c.refused(err)
+	}
+	c.held = wants
+	results := make(chan result, 1)
+	go func() {
+		value, err := guarded(ctx, c, job)
+		err = named(c.op, c.object, err)
+		c.end(err)
+		results <- result{value, err}
+	}()
+	select {
+	case r := <-results:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	if c.abandon() {
+		return none, named(c.op, c.object, ctx.Err())
+	}
+	r := <-results
+	return r.value, r.err
+}
+
+// exec is run for operations without a result.
+func exec(ctx context.Context, c *call, wants []want, job func(context.Context) error) error {
+	_, err := run(ctx, c, wants, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, job(ctx)
+	})
+	return err
+}
+
+// guarded turns a panic below the agent into an error, so that one bad answer
+// of the operating system does not end every call of the node.
+func guarded[T any](ctx context.Context, c *call, job func(context.Context) (T, error)) (value T, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.agent.log.Error("panic in operation", "op", c.op, "object", c.object,
+				"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			err = refuse(host.KindInternal, "panic: %v", cause)
+		}
+	}()
+	return job(ctx)
+}
+
+// bounded gives ctx the deadline of the policy unless it has a nearer one.
+func (a *Agent) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= a.policy.CallTimeout {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, a.policy.CallTimeout)
+}
+
+// lock takes further locks in the middle of a job. They must come after those
+// the call holds in the order of lockClass.
+func (c *call) lock(ctx context.Context, wants ...want) error {
+	if err := c.agent.locks.acquire(ctx, c.op, wants); err != nil {
+		return err
+	}
+	t := c.agent.locks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.held = append(c.held[:len(c.held):len(c.held)], wants...)
+	if c.abandoned {
+		c.markStuckLocked(wants)
+	}
+	return nil
+}
+
+// unlock gives back the locks that lock took last.
+func (c *call) unlock(wants []want) {
+	t := c.agent.locks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.held = c.held[:len(c.held)-len(wants)]
+	for _, w := range wants {
+		t.releaseOneLocked(w, c.abandoned)
+	}
+}
+
+// end gives the locks back and writes the audit line.
+func (c *call) end(err error) {
+	t := c.agent.locks
+	t.mu.Lock()
+	c.ended = true
+	if c.hangTimer != nil {
+		c.hangTimer.Stop()
+	}
+	for _, w := range c.held {
+		t.releaseOneLocked(w, c.abandoned)
+	}
+	hung := c.hung
+	t.mu.Unlock()
+	c.audit(err)
+	if hung {
+		c.agent.hungCalls.Add(-1)
+		c.agent.observer.HungCallEnded(c.op, c.object, time.Since(c.started))
+	}
+}
+
+// abandon notes that the caller has gone while the job still runs, and reports
+// whether it does.
+func (c *call) abandon() bool {
+	t := c.agent.locks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	c.abandoned = true
+	c.markStuckLocked(c.held)
+	// A call that obeys its context ends within moments; only what goes on
+	// after that hangs.
+	c.hangTimer = time.AfterFunc(c.agent.policy.HangGrace, c.reportHung)
+	return true
+}
+
+func (c *call) markStuckLocked(wants []want) {
+	for _, w := range wants {
+		l := c.agent.locks.locks[w.key]
+		l.stuck++
+		l.holder, l.since = c.op, c.started
+	}
+}
+
+func (c *call) reportHung() {
+	t := c.agent.locks
+	t.mu.Lock()
+	if c.ended {
+		t.mu.Unlock()
+		return
+	}
+	c.hung = true
+	c.agent.hungCalls.Add(1)
+	t.mu.Unlock()
+	running := time.Since(c.started)
+	c.agent.log.Warn("operation hangs in the operating system", "op", c.op, "object", c.object, "running", running)
+	c.agent.observer.CallHung(c.op, c.object, running)
+}
+
+// audit writes the one line every change of the node leaves behind.
+func (c *call) audit(err error) {
+	ctx := context.Background()
+	if !c.mutates || !c.agent.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	result := "ok"
+	if err != nil {
+		result = err.Error()
+	}
+	c.agent.log.LogAttrs(ctx, slog.LevelInfo, "audit",
+		slog.String("op", c.op), slog.String("object", c.object),
+		slog.String("result", result), slog.Duration("duration", time.Since(c.started)))
+}
+
+// silentObserver is used when the policy names no Observer.
+type silentObserver struct{}
+
+func (silentObserver) CallHung(string, string, time.Duration)      {}
+func (silentObserver) HungCallEnded(string, string, time.Duration) {}

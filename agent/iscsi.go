@@ -1,0 +1,231 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/csi-windows/csi-windows/host"
+)
+
+// portalChange carries out a change of one portal, given with its port.
+func (a *Agent) portalChange(ctx context.Context, op string, portal host.TargetPortal, do func(context.Context, host.TargetPortal) error) error {
+	c := a.mutation(op, "portal "+portalText(portal))
+	portal, err := parsePortal(portal)
+	if err != nil {
+		return c.refused(err)
+	}
+	wants := []want{exclusive(lockPortal, portal.Port, fold(portal.Address))}
+	return exec(ctx, c, wants, func(ctx context.Context) error { return do(ctx, portal) })
+}
+
+// AddTargetPortal implements host.ISCSI.
+func (a *Agent) AddTargetPortal(ctx context.Context, portal host.TargetPortal) error {
+	return a.portalChange(ctx, "AddTargetPortal", portal, func(ctx context.Context, portal host.TargetPortal) error {
+		return unlessKind(host.KindExists, a.os.AddTargetPortal(ctx, portal))
+	})
+}
+
+// RemoveTargetPortal implements host.ISCSI.
+func (a *Agent) RemoveTargetPortal(ctx context.Context, portal host.TargetPortal) error {
+	return a.portalChange(ctx, "RemoveTargetPortal", portal, func(ctx context.Context, portal host.TargetPortal) error {
+		return unlessKind(host.KindNotFound, a.os.RemoveTargetPortal(ctx, portal))
+	})
+}
+
+// unlessKind takes an error of the kind for success: what was to be done had
+// been done before.
+func unlessKind(kind host.Kind, err error) error {
+	if host.IsKind(err, kind) {
+		return nil
+	}
+	return err
+}
+
+// DiscoverTargetPortal implements host.ISCSI.
+func (a *Agent) DiscoverTargetPortal(ctx context.Context, portal host.TargetPortal) ([]string, error) {
+	var iqns []string
+	err := a.portalChange(ctx, "DiscoverTargetPortal", portal, func(ctx context.Context, portal host.TargetPortal) error {
+		if err := a.os.RefreshTargetPortal(ctx, portal); err != nil {
+			return err
+		}
+		found, err := a.os.Targets(ctx, portal)
+		iqns = found
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return iqns, nil
+}
+
+// ListTargetPortals implements host.ISCSI.
+func (a *Agent) ListTargetPortals(ctx context.Context) ([]host.TargetPortal, error) {
+	return nodeQuery(ctx, a, "ListTargetPortals", a.os.TargetPortals)
+}
+
+// iscsiTarget is a checked pair of portal and target name.
+type iscsiTarget struct {
+	portal host.TargetPortal
+	iqn    string
+}
+
+func parseTargetName(portal host.TargetPortal, iqn string) (iscsiTarget, error) {
+	checkedPortal, err := parsePortal(portal)
+	if err != nil {
+		return iscsiTarget{}, err
+	}
+	checkedIQN, err := parseIQN(iqn)
+	return iscsiTarget{checkedPortal, checkedIQN}, err
+}
+
+// ConnectTarget implements host.ISCSI.
+func (a *Agent) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error {
+	c := a.mutation("ConnectTarget", targetObject(iqn, portal))
+	t, err := parseTargetName(portal, iqn)
+	if err = firstError(err, checkChap(options)); err != nil {
+		return c.refused(err)
+	}
+	return exec(ctx, c, []want{exclusive(lockTarget, 0, t.iqn)}, func(ctx context.Context) error {
+		sessions, err := a.targetSessions(ctx, t)
+		if err != nil || len(sessions) > 0 {
+			return err
+		}
+		err = unlessKind(host.KindExists, a.os.Connect(ctx, t.portal, t.iqn, options))
+		return a.explainMutual(options, err)
+	})
+}
+
+// explainMutual turns a refused mutual login into KindPrecondition as long as
+// nobody has set the initiator's secret: the credentials of the request may be right.
+func (a *Agent) explainMutual(options host.ConnectOptions, err error) error {
+	if err == nil || options.AuthType != host.AuthMutualCHAP || a.initiatorSecretSet.Load() {
+		return err
+	}
+	if host.IsKind(err, host.KindUnauthenticated) {
+		return refuse(host.KindPrecondition, "mutual CHAP needs the initiator's secret, see SetMutualChapSecret: %w", err)
+	}
+	return err
+}
+
+// targetSessions returns the sessions of a target through its portal. A portal
+// asked for by host name cannot be compared with the address of a connection,
+// so for it the port alone decides.
+func (a *Agent) targetSessions(ctx context.Context, t iscsiTarget) ([]ISCSISession, error) {
+	sessions, err := a.os.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, nameErr := netip.ParseAddr(t.portal.Address)
+	isThis := func(p host.TargetPortal) bool {
+		return samePortal(p, t.portal) || nameErr != nil && p.Port == t.portal.Port
+	}
+	return slices.DeleteFunc(sessions, func(s ISCSISession) bool {
+		return !strings.EqualFold(s.IQN, t.iqn) || len(s.Portals) > 0 && !slices.ContainsFunc(s.Portals, isThis)
+	}), nil
+}
+
+// DisconnectTarget implements host.ISCSI. The persistent entry goes first: cut
+// off in between, the node must not log in again when it restarts.
+func (a *Agent) DisconnectTarget(ctx context.Context, portal host.TargetPortal, iqn string) error {
+	c := a.mutation("DisconnectTarget", targetObject(iqn, portal))
+	t, err := parseTargetName(portal, iqn)
+	if err != nil {
+		return c.refused(err)
+	}
+	return exec(ctx, c, []want{exclusive(lockTarget, 0, t.iqn)}, func(ctx context.Context) error {
+		sessions, err := a.targetSessions(ctx, t)
+		if err != nil {
+			return err
+		}
+		for _, session := range sessions {
+			if err := a.endSession(ctx, session); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a *Agent) endSession(ctx context.Context, session ISCSISession) error {
+	if session.Persistent {
+		if err := unlessKind(host.KindNotFound, a.os.UnregisterSession(ctx, session.ID)); err != nil {
+			return err
+		}
+	}
+	return unlessKind(host.KindNotFound, a.os.Disconnect(ctx, session.ID))
+}
+
+// GetTargetDisks implements host.ISCSI.
+func (a *Agent) GetTargetDisks(ctx context.Context, portal host.TargetPortal, iqn string) ([]uint32, error) {
+	c := a.query("GetTargetDisks", targetObject(iqn, portal))
+	t, err := parseTargetName(portal, iqn)
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	return run(ctx, c, []want{shared(lockTarget, 0, t.iqn)}, func(ctx context.Context) ([]uint32, error) {
+		sessions, err := a.targetSessions(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if len(sessions) == 0 {
+			return nil, refuse(host.KindPrecondition, "the target is not connected")
+		}
+		return a.disksOf(ctx, sessions)
+	})
+}
+
+// disksOf returns the disks of sessions in ascending order, each once.
+func (a *Agent) disksOf(ctx context.Context, sessions []ISCSISession) ([]uint32, error) {
+	var numbers []uint32
+	for _, session := range sessions {
+		disks, err := a.os.SessionDisks(ctx, session.ID)
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, disks...)
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers), nil
+}
+
+// SetMutualChapSecret implements host.ISCSI.
+func (a *Agent) SetMutualChapSecret(ctx context.Context, secret string) error {
+	c := a.mutation("SetMutualChapSecret", "")
+	if err := checkSecret("mutualChapSecret", secret); err != nil {
+		return c.refused(err)
+	}
+	return exec(ctx, c, []want{exclusive(lockInitiator, 0, "")}, func(ctx context.Context) error {
+		err := a.os.SetInitiatorSecret(ctx, secret)
+		if err == nil {
+			a.initiatorSecretSet.Store(true)
+		}
+		return err
+	})
+}
+
+// ListTargets implements host.ISCSI.
+func (a *Agent) ListTargets(ctx context.Context) ([]host.TargetInfo, error) {
+	return nodeQuery(ctx, a, "ListTargets", func(ctx context.Context) ([]host.TargetInfo, error) {
+		iqns, err := a.os.Targets(ctx, host.TargetPortal{})
+		if err != nil {
+			return nil, err
+		}
+		sessions, err := a.os.Sessions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		infos := make([]host.TargetInfo, 0, len(iqns))
+		for _, iqn := range iqns {
+			info := host.TargetInfo{IQN: iqn}
+			own := slices.DeleteFunc(slices.Clone(sessions), func(s ISCSISession) bool { return !strings.EqualFold(s.IQN, iqn) })
+			info.Connected = len(own) > 0
+			if info.DiskNumbers, err = a.disksOf(ctx, own); err != nil {
+				return nil, err
+			}
+			infos = append(infos, info)
+		}
+		return infos, nil
+	})
+}

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/csi-windows/csi-windows/host"
+)
+
+// Limits of iSCSI names and secrets in bytes. Source: RFC 3720 section 3.2.6.1
+// (names); Microsoft iSCSI initiator, CHAP secrets of 12 to 16 bytes.
+const (
+	iscsiNameBytesMax  = 223
+	chapSecretBytesMin = 12
+	chapSecretBytesMax = 16
+	chapUserBytesMax   = 223
+	portMax            = 65535
+)
+
+// parsePortal checks a portal and fills in the standard port.
+func parsePortal(portal host.TargetPortal) (host.TargetPortal, error) {
+	if portal.Address == "" {
+		return portal, invalid("targetPortal", "address is missing")
+	}
+	if portal.Port > portMax {
+		return portal, invalid("targetPortal.port", "%d is above %d", portal.Port, portMax)
+	}
+	if portal.Port == 0 {
+		portal.Port = host.DefaultISCSIPort
+	}
+	if address, err := netip.ParseAddr(portal.Address); err == nil {
+		portal.Address = address.String()
+		return portal, nil
+	}
+	if len(portal.Address) > serverBytesMax {
+		return portal, invalid("targetPortal.address", "longer than %d bytes", serverBytesMax)
+	}
+	for _, r := range portal.Address {
+		if r > unicode.MaxASCII || r != '-' && r != '.' && r != '_' && !isLetter(byte(r)) && (r < '0' || r > '9') {
+			return portal, invalid("targetPortal.address", "%q is neither an address nor a host name", objectText(portal.Address))
+		}
+	}
+	return portal, nil
+}
+
+// portalText is the portal as "address:port", with brackets around an IPv6 address.
+func portalText(portal host.TargetPortal) string {
+	port := strconv.FormatUint(uint64(portal.Port), 10)
+	if strings.Contains(portal.Address, ":") {
+		return objectText("[" + portal.Address + "]:" + port)
+	}
+	return objectText(portal.Address + ":" + port)
+}
+
+// samePortal reports whether two portals are one. Addresses compare as
+// addresses, names without regard to case.
+func samePortal(a, b host.TargetPortal) bool {
+	if a.Port != b.Port {
+		return false
+	}
+	first, errA := netip.ParseAddr(a.Address)
+	second, errB := netip.ParseAddr(b.Address)
+	if errA == nil && errB == nil {
+		return first == second
+	}
+	return strings.EqualFold(a.Address, b.Address)
+}
+
+// parseIQN checks the name of a target and returns it in lower case, as RFC 3722
+// prepares such names for comparison.
+func parseIQN(text string) (string, error) {
+	if text == "" {
+		return "", invalid("iqn", "target name is missing")
+	}
+	if len(text) > iscsiNameBytesMax {
+		return "", invalid("iqn", "longer than %d bytes", iscsiNameBytesMax)
+	}
+	if !utf8.ValidString(text) {
+		return "", invalid("iqn", "not valid UTF-8")
+	}
+	iqn := strings.ToLower(text)
+	for _, r := range iqn {
+		// RFC 3722 leaves letters, digits, '-', '.' and ':'; '_' is used in the field.
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-.:_", r) {
+			return "", invalid("iqn", "character %q is not allowed", r)
+		}
+	}
+	var ok bool
+	switch kind, rest, _ := strings.Cut(iqn, "."); kind {
+	case "iqn":
+		ok = isIQNBody(rest)
+	case "eui":
+		ok = isHex(rest, 16)
+	case "naa":
+		ok = isHex(rest, 16) || isHex(rest, 32)
+	}
+	if !ok {
+		return "", invalid("iqn", "%q has none of the forms iqn.YYYY-MM.domain, eui.HEX and naa.HEX", objectText(text))
+	}
+	return iqn, nil
+}
+
+// isIQNBody reports whether the text is "YYYY-MM.domain" and anything after it.
+func isIQNBody(text string) bool {
+	date, domain, found := strings.Cut(text, ".")
+	if !found || domain == "" || len(date) != len("2006-01") || date[4] != '-' {
+		return false
+	}
+	_, yearErr := strconv.ParseUint(date[:4], 10, 16)
+	month, monthErr := strconv.ParseUint(date[5:], 10, 8)
+	return yearErr == nil && monthErr == nil && month >= 1 && month <= 12
+}
+
+func isHex(text string, digits int) bool {
+	for i := range len(text) {
+		if !isHexDigit(text[i]) {
+			return false
+		}
+	}
+	return len(text) == digits
+}
+
+// checkChap checks credentials. No text of an error holds any of them.
+func checkChap(options host.ConnectOptions) error {
+	switch options.AuthType {
+	case host.AuthNone:
+		if options.ChapSecret != "" {
+			return invalid("authType", "NONE does not go with a CHAP secret")
+		}
+		return nil
+	case host.AuthOneWayCHAP, host.AuthMutualCHAP:
+	default:
+		return invalid("authType", "%d is none of 0 (none), 1 (one-way CHAP) and 2 (mutual CHAP)", options.AuthType)
+	}
+	if len(options.ChapUsername) > chapUserBytesMax || hasControl(options.ChapUsername) {
+		return invalid("chapUsername", "longer than %d bytes, or with control characters", chapUserBytesMax)
+	}
+	return checkSecret("chapSecret", options.ChapSecret)
+}
+
+// checkSecret checks the length of a CHAP secret.
+func checkSecret(field, secret string) error {
+	if n := len(secret); n < chapSecretBytesMin || n > chapSecretBytesMax {
+		return invalid(field, "the secret must have %d to %d bytes", chapSecretBytesMin, chapSecretBytesMax)
+	}
+	if strings.IndexByte(secret, 0) >= 0 {
+		return invalid(field, "the secret holds a NUL byte")
+	}
+	return nil
+}
+
+// hasControl reports whether the text has control characters or is no text.
+func hasControl(text string) bool {
+	return !utf8.ValidString(text) || strings.IndexFunc(text, unicode.IsControl) >= 0
+}
+
+func targetObject(iqn string, portal host.TargetPortal) string {
+	return fmt.Sprintf("target %s at %s", objectText(iqn), portalText(portal))
+}
