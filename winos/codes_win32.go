@@ -83,9 +83,9 @@ var win32Codes = map[uint32]meaning{
 	1907:                         {"PASSWORD_MUST_CHANGE", host.KindUnauthenticated},
 	1909:                         {"ACCOUNT_LOCKED_OUT", host.KindUnauthenticated},
 	2202:                         {"BAD_USERNAME", host.KindUnauthenticated},
-	2250:                         {"NOT_CONNECTED", host.KindNotFound},
-	2401:                         {"OPEN_FILES", host.KindBusy},
-	2404:                         {"DEVICE_IN_USE", host.KindBusy},
+	win32.ErrNotConnected:        {"NOT_CONNECTED", host.KindNotFound},
+	win32.ErrOpenFiles:           {"OPEN_FILES", host.KindBusy},
+	win32.ErrDeviceInUse:         {"DEVICE_IN_USE", host.KindBusy},
 	win32.ErrNotAReparsePoint:    {"NOT_A_REPARSE_POINT", host.KindPrecondition},
 	win32.ErrReparseTagInvalid:   {"REPARSE_TAG_INVALID", host.KindPrecondition},
 }

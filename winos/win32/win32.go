@@ -199,6 +199,9 @@ const (
 	ErrCredentialConflict  = 1219
 	ErrHostUnreachable     = 1232
 	ErrLogonFailure        = 1326
+	ErrNotConnected        = 2250
+	ErrOpenFiles           = 2401
+	ErrDeviceInUse         = 2404
 	ErrReparseTagInvalid   = 4393
 	ErrNotAReparsePoint    = 4390
 )

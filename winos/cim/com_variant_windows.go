@@ -1,0 +1,264 @@
+package cim
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/go-ole/go-ole"
+)
+
+// CIM types. Source: CIMTYPE_ENUMERATION, wbemcli.h.
+const (
+	cimSint16   = 2
+	cimSint32   = 3
+	cimReal32   = 4
+	cimReal64   = 5
+	cimString   = 8
+	cimBoolean  = 11
+	cimObject   = 13
+	cimSint8    = 16
+	cimUint8    = 17
+	cimUint16   = 18
+	cimUint32   = 19
+	cimSint64   = 20
+	cimUint64   = 21
+	cimDatetime = 101
+	cimRef      = 102
+	cimChar16   = 103
+	cimArray    = 0x2000
+)
+
+// fromVariant gives a value the Go type of its CIM type: WMI widens small
+// numbers, hands out large unsigned ones as negative ones, and 64-bit ones as
+// decimal text. Source: "Numbers", WMI SDK.
+func fromVariant(v *ole.VARIANT, cimType int32) (any, error) {
+	switch {
+	case v.VT == ole.VT_NULL || v.VT == ole.VT_EMPTY:
+		return nil, nil
+	case v.VT&ole.VT_ARRAY != 0:
+		return fromArray(v, cimType&^cimArray)
+	case v.VT == ole.VT_BSTR:
+		return typed(v.ToString(), cimType)
+	case v.VT == ole.VT_UNKNOWN:
+		return fromUnknown((*object)(unsafe.Pointer(v.ToIUnknown())))
+	}
+	return typed(scalar(v.VT, uint64(v.Val)), cimType)
+}
+
+// scalar widens the bits of a number or bool.
+func scalar(vt ole.VT, bits uint64) any {
+	switch vt {
+	case ole.VT_BOOL:
+		return uint16(bits) != 0
+	case ole.VT_I1:
+		return int64(int8(bits))
+	case ole.VT_UI1:
+		return int64(uint8(bits))
+	case ole.VT_I2:
+		return int64(int16(bits))
+	case ole.VT_UI2:
+		return int64(uint16(bits))
+	case ole.VT_I4:
+		return int64(int32(bits))
+	case ole.VT_UI4:
+		return int64(uint32(bits))
+	case ole.VT_I8, ole.VT_UI8:
+		return int64(bits)
+	case ole.VT_R4:
+		return float64(math.Float32frombits(uint32(bits)))
+	case ole.VT_R8:
+		return math.Float64frombits(bits)
+	}
+	return nil
+}
+
+// typed narrows a widened value to its CIM type.
+func typed(value any, cimType int32) (any, error) {
+	switch v := value.(type) {
+	case string:
+		switch cimType {
+		case cimSint64:
+			return strconv.ParseInt(v, 10, 64)
+		case cimUint64:
+			return strconv.ParseUint(v, 10, 64)
+		}
+		return v, nil
+	case bool:
+		return v, nil
+	case float64:
+		if cimType == cimReal32 {
+			return float32(v), nil
+		}
+		return v, nil
+	case int64:
+		return integer(v, cimType)
+	}
+	return nil, fmt.Errorf("cim: variant of CIM type %d is not understood", cimType)
+}
+
+func integer(v int64, cimType int32) (any, error) {
+	switch cimType {
+	case cimUint8:
+		return uint8(v), nil
+	case cimSint8, cimSint16:
+		return int16(v), nil
+	case cimUint16, cimChar16:
+		return uint16(v), nil
+	case cimSint32:
+		return int32(v), nil
+	case cimUint32:
+		return uint32(v), nil
+	case cimSint64:
+		return v, nil
+	case cimUint64:
+		return uint64(v), nil
+	}
+	return nil, fmt.Errorf("cim: a number of CIM type %d is not understood", cimType)
+}
+
+func fromUnknown(unknown *object) (any, error) {
+	if unknown == nil {
+		return nil, nil
+	}
+	var embedded *object
+	hr := unknown.call(slotQueryInterface, uintptr(unsafe.Pointer(iidClassObject)), uintptr(unsafe.Pointer(&embedded)))
+	if failed(hr) {
+		return nil, &Error{Op: "Query", Object: "embedded object", HRESULT: hr}
+	}
+	defer embedded.release()
+	return embedded.instance()
+}
+
+// safeArray is SAFEARRAY of one dimension on 64-bit Windows. Source: oaidl.h.
+type safeArray struct {
+	dimensions  uint16
+	features    uint16
+	elementSize uint32
+	locks       uint32
+	data        unsafe.Pointer
+	count       uint32
+	lowest      int32
+}
+
+// fromArray makes a Go slice of the element's type.
+func fromArray(v *ole.VARIANT, cimType int32) (any, error) {
+	array := *(**safeArray)(unsafe.Pointer(&v.Val))
+	if array == nil {
+		return nil, nil
+	}
+	if array.dimensions != 1 {
+		return nil, fmt.Errorf("cim: array of %d dimensions", array.dimensions)
+	}
+	element := v.VT &^ ole.VT_ARRAY
+	switch cimType {
+	case cimString, cimDatetime, cimRef:
+		return elements[string](array, element, cimType)
+	case cimBoolean:
+		return elements[bool](array, element, cimType)
+	case cimUint8:
+		return elements[uint8](array, element, cimType)
+	case cimSint8, cimSint16:
+		return elements[int16](array, element, cimType)
+	case cimUint16, cimChar16:
+		return elements[uint16](array, element, cimType)
+	case cimSint32:
+		return elements[int32](array, element, cimType)
+	case cimUint32:
+		return elements[uint32](array, element, cimType)
+	case cimSint64:
+		return elements[int64](array, element, cimType)
+	case cimUint64:
+		return elements[uint64](array, element, cimType)
+	case cimReal32:
+		return elements[float32](array, element, cimType)
+	case cimReal64:
+		return elements[float64](array, element, cimType)
+	case cimObject:
+		return elements[Instance](array, element, cimType)
+	}
+	return nil, fmt.Errorf("cim: an array of CIM type %d is not understood", cimType)
+}
+
+// elements reads an array in place; the caller's VARIANT owns it.
+func elements[T any](array *safeArray, vt ole.VT, cimType int32) ([]T, error) {
+	all := make([]T, array.count)
+	for i := range all {
+		var one ole.VARIANT
+		one.VT = vt
+		size := min(uintptr(array.elementSize), unsafe.Sizeof(one.Val))
+		source := unsafe.Slice((*byte)(unsafe.Add(array.data, uintptr(i)*uintptr(array.elementSize))), size)
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&one.Val)), size), source)
+		value, err := fromVariant(&one, cimType)
+		if err != nil {
+			return nil, err
+		}
+		typedValue, ok := value.(T)
+		if !ok {
+			return nil, fmt.Errorf("cim: an element of an array of CIM type %d is a %T", cimType, value)
+		}
+		all[i] = typedValue
+	}
+	return all, nil
+}
+
+// toVariant gives an in-parameter the form that Put wants for its CIM type:
+// numbers up to 32 bits as a 32-bit number, 64-bit ones as decimal text. Source:
+// "Numbers", WMI SDK; IWbemClassObject::Put.
+func toVariant(value any, cimType int32) (ole.VARIANT, error) {
+	switch v := value.(type) {
+	case nil:
+		return ole.NewVariant(ole.VT_NULL, 0), nil
+	case string:
+		if cimType == cimString || cimType == cimDatetime || cimType == cimRef {
+			return bstrVariant(v), nil
+		}
+	case bool:
+		if cimType == cimBoolean {
+			return ole.NewVariant(ole.VT_BOOL, variantBool(v)), nil
+		}
+	case uint8:
+		return numberVariant(uint64(v), cimType)
+	case uint16:
+		return numberVariant(uint64(v), cimType)
+	case uint32:
+		return numberVariant(uint64(v), cimType)
+	case uint64:
+		return numberVariant(v, cimType)
+	}
+	return ole.VARIANT{}, fmt.Errorf("cim: a %T does not fit CIM type %d", value, cimType)
+}
+
+func numberVariant(number uint64, cimType int32) (ole.VARIANT, error) {
+	switch cimType {
+	case cimUint64, cimSint64:
+		return bstrVariant(strconv.FormatUint(number, 10)), nil
+	case cimUint8:
+		return ole.NewVariant(ole.VT_UI1, int64(uint8(number))), checkRange(number, math.MaxUint8)
+	case cimUint16:
+		return ole.NewVariant(ole.VT_I4, int64(uint16(number))), checkRange(number, math.MaxUint16)
+	case cimUint32, cimSint32:
+		return ole.NewVariant(ole.VT_I4, int64(uint32(number))), checkRange(number, math.MaxUint32)
+	}
+	return ole.VARIANT{}, fmt.Errorf("cim: a number does not fit CIM type %d", cimType)
+}
+
+func checkRange(number, most uint64) error {
+	if number > most {
+		return fmt.Errorf("cim: %d is above %d", number, most)
+	}
+	return nil
+}
+
+func bstrVariant(text string) ole.VARIANT {
+	return ole.NewVariant(ole.VT_BSTR, int64(uintptr(unsafe.Pointer(ole.SysAllocStringLen(text)))))
+}
+
+// variantBool is VARIANT_BOOL: all bits set for true.
+func variantBool(b bool) int64 {
+	if b {
+		return 0xFFFF
+	}
+	return 0
+}
