@@ -7,8 +7,8 @@ import (
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
-// changeReparse are the rights of which setting or deleting a reparse point
-// needs one. Source: FSCTL_SET_REPARSE_POINT, [MS-FSA] 2.1.5.10.38.
+// changeReparse are the rights of which changing a reparse point
+// needs one. Source: [MS-FSCC] 2.3.6, STATUS_ACCESS_DENIED.
 const changeReparse = writeRights | win32.FileWriteAttr
 
 // FsctlGetReparsePoint is DeviceIoControl of FSCTL_GET_REPARSE_POINT. Failures:
@@ -141,7 +141,8 @@ func (t *Tree) becomeLink(n *node, link *Link, remoteFolder string) uint32 {
 
 // FsctlDeleteReparsePoint is DeviceIoControl of FSCTL_DELETE_REPARSE_POINT: an
 // empty folder or file remains. Failures: ErrNotAReparsePoint, 4392 for a
-// malformed buffer, 4394 for one of another tag.
+// malformed buffer, ErrReparseTagInvalid, 4394 for one of another tag. Source:
+// [MS-FSCC] 2.3.6.
 func (t *Tree) FsctlDeleteReparsePoint(ctx context.Context, h win32.Handle, in []byte) error {
 	const call = "FSCTL_DELETE_REPARSE_POINT"
 	if code := cancelled(ctx); code != 0 {
@@ -150,6 +151,10 @@ func (t *Tree) FsctlDeleteReparsePoint(ctx context.Context, h win32.Handle, in [
 	if len(in) != reparseHeaderBytes && len(in) != guidHeaderBytes || binary.LittleEndian.Uint16(in[4:]) != 0 {
 		return fail(call, "", errInvalidReparseData)
 	}
+	tag := binary.LittleEndian.Uint32(in)
+	if tag == tagReservedZero || tag == tagReservedOne {
+		return fail(call, "", win32.ErrReparseTagInvalid)
+	}
 	t.mu.Lock()
 	defer t.unlock()
 	n, code := t.openedForReparse(h)
@@ -157,7 +162,7 @@ func (t *Tree) FsctlDeleteReparsePoint(ctx context.Context, h win32.Handle, in [
 	case code != 0:
 	case n.link == nil:
 		code = win32.ErrNotAReparsePoint
-	case n.link.Tag != binary.LittleEndian.Uint32(in):
+	case n.link.Tag != tag:
 		code = errReparseTagMismatch
 	default:
 		code = t.becomePlain(n)

@@ -81,17 +81,22 @@ func (t *Tree) mount(n *node, volume string) uint32 {
 	case n.vol.ReadOnly:
 		return win32.ErrWriteProtect
 	}
-	all := uint32(win32.ShareRead | win32.ShareWrite | win32.ShareDelete)
-	if code := n.checkShare(win32.FileListDir|win32.FileAddFile, all); code != 0 {
-		return code
-	}
-	if code := n.hasName(); code != 0 {
+	if code := n.changeable(); code != 0 {
 		return code
 	}
 	name := strings.TrimPrefix(t.volumes[volumeKey(volume)].ID, `\\?\`)
 	return t.setReparse(n, &Link{
 		Tag: win32.TagMountPoint, Substitute: ntPrefix + name, Print: `\\?\` + name,
 	}, "")
+}
+
+// changeable checks that a mount point may be set or removed, for which Windows
+// opens the folder with GENERIC_READ and GENERIC_WRITE and every share mode.
+func (n *node) changeable() uint32 {
+	if code := n.checkShare(win32.FileListDir|win32.FileAddFile, shareAll); code != 0 {
+		return code
+	}
+	return n.hasName()
 }
 
 // DeleteVolumeMountPoint is win32.API.DeleteVolumeMountPoint. The folder stays
@@ -122,7 +127,7 @@ func (t *Tree) DeleteVolumeMountPoint(ctx context.Context, path string) error {
 	case n.vol.ReadOnly:
 		code = win32.ErrWriteProtect
 	default:
-		if code = n.hasName(); code == 0 {
+		if code = n.changeable(); code == 0 {
 			code = t.becomePlain(n)
 		}
 	}

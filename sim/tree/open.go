@@ -24,8 +24,8 @@ func (t *Tree) createFile(ctx context.Context, path string, open win32.Open) (wi
 	if code != 0 {
 		return 0, code
 	}
-	if loc.device {
-		return 0, deviceCode(open)
+	if loc.device && open.Directory {
+		return 0, win32.ErrDirectory // a device is no folder
 	}
 	at, code := t.walk(ctx, loc, false)
 	if code != 0 {
@@ -38,15 +38,6 @@ func (t *Tree) createFile(ctx context.Context, path string, open win32.Open) (wi
 		code = win32.ErrFileExists // CREATE_NEW
 	}
 	return h, code
-}
-
-// deviceCode is what opening a DOS device as a file or folder gives: a service
-// has no console and the node no ports, and a device is no folder.
-func deviceCode(open win32.Open) uint32 {
-	if open.Directory {
-		return win32.ErrDirectory
-	}
-	return win32.ErrFileNotFound
 }
 
 // OpenAt is win32.API.OpenAt. The name is taken as it is: no trimming, no DOS
@@ -156,8 +147,7 @@ func makeable(folder *node, name string) uint32 {
 	return checkName(name)
 }
 
-// createCode is hostCode, but that a folder that is gone is ErrPathNotFound
-// and a name too long for the host ErrInvalidName.
+// createCode is hostCode, but that a folder that is gone is ErrPathNotFound.
 func createCode(err error) uint32 {
 	code := hostCode(err)
 	if code == win32.ErrFileNotFound {

@@ -70,7 +70,7 @@ func encodeNames(substitute, print string, terminated bool) (names, header []byt
 
 // decodeReparse reads a REPARSE_DATA_BUFFER. Failures: errInvalidReparseData
 // (STATUS_IO_REPARSE_DATA_INVALID) for a malformed buffer, ErrReparseTagInvalid
-// for a reserved tag. Source: FSCTL_SET_REPARSE_POINT, [MS-FSA] 2.1.5.10.38.
+// for a reserved tag. Source: [MS-FSCC] 2.3.82, FsRtlValidateReparsePointBuffer.
 func decodeReparse(buffer []byte) (*Link, uint32) {
 	if len(buffer) < reparseHeaderBytes || len(buffer) > win32.ReparseBufferMaxBytes {
 		return nil, errInvalidReparseData

@@ -30,6 +30,9 @@ func (t *Tree) leave(s spot) {
 // as an operating system does. Links on the way are followed, one that is the
 // last name only when follow is set. A missing last name is no failure.
 func (t *Tree) walk(ctx context.Context, loc location, follow bool) (spot, uint32) {
+	if loc.device {
+		return spot{}, win32.ErrFileNotFound // the node has no console and no ports
+	}
 	at, code := t.openRoot(ctx, loc)
 	if code != 0 {
 		return spot{}, code
