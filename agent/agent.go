@@ -55,13 +55,15 @@ type Policy struct {
 
 // Agent is a host.Host over one operating system. It is safe for concurrent use.
 type Agent struct {
-	os        OS
-	policy    Policy
-	roots     []localPath
-	log       *slog.Logger
-	observer  Observer
-	locks     *lockTable
-	hungCalls atomic.Int64
+	os     OS
+	policy Policy
+	roots  []localPath
+	// systemDrive is the letter of the drive of the operating system, upper case.
+	systemDrive byte
+	log         *slog.Logger
+	observer    Observer
+	locks       *lockTable
+	hungCalls   atomic.Int64
 	// initiatorSecretSet says that this agent has set the initiator's own CHAP
 	// secret; Windows does not tell whether there is one.
 	initiatorSecretSet atomic.Bool
@@ -76,6 +78,7 @@ func New(os OS, policy Policy) (*Agent, error) {
 		return nil, fmt.Errorf("agent: no operating system given")
 	}
 	a := &Agent{os: os, policy: policy, log: policy.Logger, observer: policy.Observer, locks: newLockTable()}
+	a.systemDrive = os.SystemDrive() &^ 0x20
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -127,7 +130,7 @@ func (a *Agent) parseRoots() error {
 		return fmt.Errorf("agent: Policy.Roots is empty: at least one working folder is needed")
 	}
 	for i, text := range a.policy.Roots {
-		root, err := parsePath(fmt.Sprintf("Policy.Roots[%d]", i), text, a.os.SystemDrive())
+		root, err := parsePath(fmt.Sprintf("Policy.Roots[%d]", i), text, a.systemDrive)
 		if err != nil {
 			return named("agent", objectText(text), err)
 		}

@@ -27,6 +27,7 @@ type call struct {
 	object  string
 	mutates bool // changes something, so it is in the audit
 	started time.Time
+	places  []want // the locks settle took; used by the job alone
 
 	// The rest belongs to the mutex of the lock table.
 	held      []want
@@ -86,6 +87,29 @@ func run[T any](ctx context.Context, c *call, wants []want, job func(context.Con
 	}
 	r := <-results
 	return r.value, r.err
+}
+
+// Pauses between the attempts of retryBusy.
+const (
+	busyPauseMin = 2 * time.Millisecond
+	busyPauseMax = 64 * time.Millisecond
+)
+
+// retryBusy repeats what another call stood in the way of, for a few moments:
+// objects are held open while they are looked at, and one that is held cannot
+// be deleted.
+func retryBusy(ctx context.Context, do func() error) error {
+	for pause := busyPauseMin; ; pause *= 2 {
+		err := do()
+		if !host.IsKind(err, host.KindBusy) || pause > busyPauseMax {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // exec is run for operations without a result.

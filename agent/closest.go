@@ -11,7 +11,7 @@ import (
 // itself is confined, the links it leads through may go anywhere.
 func (a *Agent) findVolume(ctx context.Context, op, targetPath string, ask func(context.Context, *walk) (string, error)) (string, error) {
 	c := a.query(op, objectText(targetPath))
-	p, err := parsePath("targetPath", targetPath, a.os.SystemDrive())
+	p, err := parsePath("targetPath", targetPath, a.systemDrive)
 	if err != nil {
 		return "", c.refused(err)
 	}

@@ -60,9 +60,14 @@ type spot struct {
 // reach walks to p and checks that it is confined. The caller must Close the
 // spot when there is no error.
 func (a *Agent) reach(ctx context.Context, p localPath) (*spot, error) {
-	w, err := a.newWalk(ctx, p, walkMode{})
+	var w *walk
+	err := retryBusy(ctx, func() (err error) {
+		if w, err = a.newWalk(ctx, p, walkMode{}); err != nil {
+			w.Close()
+		}
+		return err
+	})
 	if err != nil {
-		w.Close()
 		return nil, err
 	}
 	s := &spot{walk: w}
@@ -80,8 +85,8 @@ func (s *spot) confine(ctx context.Context) error {
 	s.rootAt = -1
 	for _, root := range s.agent.roots {
 		// The text of a working folder, resolved now, is that folder: no object
-		// has to be compared.
-		if text.isUnder(root) && (s.rootAt < 0 || len(root.names) < s.rootAt) {
+		// has to be compared. Of working folders in one another the deepest counts.
+		if text.isUnder(root) && len(root.names) > s.rootAt {
 			s.rootAt = len(root.names)
 		}
 		s.isRoot = s.isRoot || len(text.names) == len(root.names) && text.isUnder(root)
@@ -153,7 +158,7 @@ func (a *Agent) protectedVolumes(ctx context.Context, refs []rootRef) ([]uint64,
 	for _, ref := range refs {
 		serials = append(serials, ref.identity.VolumeSerial)
 	}
-	system, err := a.os.OpenDrive(ctx, a.os.SystemDrive())
+	system, err := a.os.OpenDrive(ctx, a.systemDrive)
 	if err != nil {
 		return nil, err
 	}
@@ -195,24 +200,24 @@ const settlesMax = 5
 // that no other spelling of them is acted on meanwhile. The walks it returns
 // were made under the locks.
 func (c *call) settle(ctx context.Context, paths ...localPath) ([]*spot, error) {
-	var held []want
 	for range settlesMax {
 		spots, places, err := c.reachAll(ctx, paths)
 		if err != nil {
 			return nil, err
 		}
 		wants := placeLocks(places)
-		if held != nil && slices.Equal(wants, held) {
+		if c.places != nil && slices.Equal(wants, c.places) {
 			return spots, nil
 		}
 		// A handle that is open while its call waits would stand in the way of
 		// the call it waits for.
 		closeAll(spots)
-		c.unlock(held)
+		c.unlock(c.places)
+		c.places = nil
 		if err := c.lock(ctx, wants...); err != nil {
 			return nil, err
 		}
-		held = wants
+		c.places = wants
 	}
 	return nil, refuse(host.KindBusy, "the path keeps changing")
 }

@@ -9,7 +9,7 @@ import (
 // look carries out a question about the object at a path.
 func look[T any](ctx context.Context, a *Agent, op, text string, ask func(context.Context, *spot) (T, error)) (T, error) {
 	c := a.query(op, objectText(text))
-	p, err := parsePath("path", text, a.os.SystemDrive())
+	p, err := parsePath("path", text, a.systemDrive)
 	if err != nil {
 		var none T
 		return none, c.refused(err)
@@ -29,18 +29,20 @@ func look[T any](ctx context.Context, a *Agent, op, text string, ask func(contex
 // change carries out a change at a path.
 func (a *Agent) change(ctx context.Context, op, text string, do func(context.Context, *spot) error) error {
 	c := a.mutation(op, objectText(text))
-	p, err := parsePath("path", text, a.os.SystemDrive())
+	p, err := parsePath("path", text, a.systemDrive)
 	if err != nil {
 		return c.refused(err)
 	}
 	wants := []want{exclusive(lockPath, 0, p.key())}
 	return exec(ctx, c, wants, func(ctx context.Context) error {
-		spots, err := c.settle(ctx, p)
-		if err != nil {
-			return err
-		}
-		defer spots[0].Close()
-		return do(ctx, spots[0])
+		return retryBusy(ctx, func() error {
+			spots, err := c.settle(ctx, p)
+			if err != nil {
+				return err
+			}
+			defer spots[0].Close()
+			return do(ctx, spots[0])
+		})
 	})
 }
 
@@ -216,8 +218,8 @@ func (a *Agent) remoteExists(ctx context.Context, path string) (bool, error) {
 // folders of the node, so neither can be swapped for another place meanwhile.
 func (a *Agent) CreateSymlink(ctx context.Context, sourcePath, targetPath string) error {
 	c := a.mutation("CreateSymlink", objectText(targetPath))
-	source, sourceErr := parsePath("sourcePath", sourcePath, a.os.SystemDrive())
-	target, targetErr := parsePath("targetPath", targetPath, a.os.SystemDrive())
+	source, sourceErr := parsePath("sourcePath", sourcePath, a.systemDrive)
+	target, targetErr := parsePath("targetPath", targetPath, a.systemDrive)
 	if err := firstError(sourceErr, targetErr); err != nil {
 		return c.refused(err)
 	}

@@ -11,7 +11,7 @@ import (
 func (a *Agent) mountChange(ctx context.Context, op, volumeID, targetPath string, do func(ctx context.Context, id string, s *spot) error) error {
 	c := a.mutation(op, objectText(volumeID)+" at "+objectText(targetPath))
 	id, idErr := parseVolumeID("volumeID", volumeID)
-	target, targetErr := parsePath("targetPath", targetPath, a.os.SystemDrive())
+	target, targetErr := parsePath("targetPath", targetPath, a.systemDrive)
 	if err := firstError(idErr, targetErr); err != nil {
 		return c.refused(err)
 	}
@@ -82,9 +82,9 @@ func (a *Agent) refuseNodeVolume(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	systemRoot := localPath{drive: a.os.SystemDrive() &^ 0x20}
+	systemRoot := localPath{drive: a.systemDrive}
 	for _, text := range paths {
-		mounted, err := parsePath("mount path", text, a.os.SystemDrive())
+		mounted, err := parsePath("mount path", text, a.systemDrive)
 		if err != nil {
 			continue // a path no request can name holds no working folder either
 		}

@@ -28,7 +28,7 @@ type localPath struct {
 
 // parsePath checks the text of a path in the request field named field. Every
 // refusal is KindInvalid and names field and rule. A rooted path without a
-// letter lies on the system drive.
+// letter lies on the system drive, whose letter is given in upper case.
 func parsePath(field, text string, systemDrive byte) (localPath, error) {
 	if text == "" {
 		return localPath{}, invalid(field, "path is empty")
@@ -77,7 +77,7 @@ func splitDrive(field, text string, systemDrive byte) (drive byte, rest string, 
 	case len(text) >= 2 && isSeparator(text[0]) && isSeparator(text[1]):
 		return 0, "", invalid(field, "network and device paths are not allowed here")
 	case isSeparator(text[0]):
-		return systemDrive &^ 0x20, text[1:], nil
+		return systemDrive, text[1:], nil
 	default:
 		return 0, "", invalid(field, "path is not absolute")
 	}

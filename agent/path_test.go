@@ -32,7 +32,7 @@ func TestParsePath(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := parsePath("path", tc.text, 's')
+			p, err := parsePath("path", tc.text, 'S')
 			if err != nil || p.String() != tc.want {
 				t.Errorf("parsePath(%q) = %v, %v; want %q", tc.text, p, err, tc.want)
 			}

@@ -62,7 +62,7 @@ func (a *Agent) checkMapping(remotePath, localPath, username, password string) (
 		return request, err
 	}
 	if localPath != "" {
-		local, err := parsePath("localPath", localPath, a.os.SystemDrive())
+		local, err := parsePath("localPath", localPath, a.systemDrive)
 		if err != nil {
 			return request, err
 		}
