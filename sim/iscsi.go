@@ -1,0 +1,364 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ISDSC codes, which the iSCSI methods return. Source: iscsierr.h.
+const (
+	isdscConnectionFailed       = 0xEFFF0003
+	isdscAuthenticationFailure  = 0xEFFF0009
+	isdscAuthorizationFailure   = 0xEFFF000A
+	isdscInvalidSessionID       = 0xEFFF001C
+	isdscTargetNotFound         = 0xEFFF0029
+	isdscPortalAlreadyExists    = 0xEFFF0032
+	isdscServiceNotRunning      = 0xEFFF003E
+	isdscTargetAlreadyLoggedIn  = 0xEFFF003F
+	isdscDeviceBusyOnSession    = 0xEFFF0040
+	isdscPortalNotFound         = 0xEFFF0043
+	isdscShortChapSecret        = 0xEFFF0048
+	isdscInvalidTargetSecret    = 0xEFFF004B
+	isdscInvalidInitiatorSecret = 0xEFFF004C
+	isdscInvalidLogonAuthType   = 0xEFFF004E
+	isdscInvalidParameter       = 0xEFFF0056
+	isdscDNSNameUnresolved      = 0xEFFF005F
+)
+
+// CHAP secrets have 12 to 16 bytes without IPsec. Source: iscsierr.h, texts of
+// the CHAP secret errors.
+const (
+	chapSecretMin = 12
+	chapSecretMax = 16
+)
+
+const iscsiDefaultPort = 3260
+
+// iscsiState is the initiator's memory.
+type iscsiState struct {
+	NodeName string          `json:"nodeName"`
+	Secret   string          `json:"secret,omitempty"` // the initiator's own, for mutual CHAP
+	Portals  []*iscsiPortal  `json:"portals,omitempty"`
+	Found    []*iscsiFound   `json:"found,omitempty"`
+	Sessions []*iscsiSession `json:"sessions,omitempty"`
+	Logins   []*iscsiLogin   `json:"logins,omitempty"` // persistent
+	Counter  uint32          `json:"counter,omitempty"`
+}
+
+// iscsiPortal is a target portal the initiator was told of.
+type iscsiPortal struct {
+	Address           string `json:"address"`
+	Port              uint16 `json:"port"`
+	InitiatorInstance string `json:"initiatorInstance,omitempty"`
+	InitiatorAddress  string `json:"initiatorAddress,omitempty"`
+	HeaderDigest      bool   `json:"headerDigest,omitempty"`
+	DataDigest        bool   `json:"dataDigest,omitempty"`
+}
+
+func (p *iscsiPortal) endpoint() string { return endpoint(p.Address, p.Port) }
+
+// iscsiFound is a discovered target and the portals that told of it.
+type iscsiFound struct {
+	IQN     string   `json:"iqn"`
+	Portals []string `json:"portals"`
+}
+
+// iscsiLogin is what a login needs, kept for persistent ones.
+type iscsiLogin struct {
+	IQN        string `json:"iqn"`
+	Address    string `json:"address,omitempty"`
+	Port       uint16 `json:"port,omitempty"`
+	AuthType   string `json:"authType"`
+	User       string `json:"user,omitempty"`
+	Secret     string `json:"secret,omitempty"`
+	Multipath  bool   `json:"multipath,omitempty"`
+	Persistent bool   `json:"persistent,omitempty"`
+
+	HeaderDigest bool `json:"headerDigest,omitempty"`
+	DataDigest   bool `json:"dataDigest,omitempty"`
+}
+
+// iscsiSession is a session with its one connection.
+type iscsiSession struct {
+	ID           string `json:"id"`
+	ConnectionID string `json:"connectionID"`
+	Side         string `json:"side"` // initiator side identifier
+	iscsiLogin
+}
+
+func endpoint(address string, port uint16) string {
+	if port == 0 {
+		port = iscsiDefaultPort
+	}
+	return net.JoinHostPort(address, strconv.Itoa(int(port)))
+}
+
+// splitEndpoint is the inverse of endpoint.
+func splitEndpoint(s string) (string, uint16) {
+	host, port, _ := net.SplitHostPort(s)
+	number, _ := strconv.ParseUint(port, 10, 16)
+	return host, uint16(number)
+}
+
+func (n *Node) targetLocked(iqn string) *ISCSITarget {
+	for _, t := range n.state.Targets {
+		if strings.EqualFold(t.IQN, iqn) {
+			return t
+		}
+	}
+	return nil
+}
+
+// serves reports whether a portal of the target answers at an endpoint.
+func (t *ISCSITarget) serves(endpoint string) bool {
+	return !t.Unreachable && slices.Contains(t.Portals, endpoint)
+}
+
+// discoverLocked is SendTargets at a portal; it replaces what the portal told before.
+func (n *Node) discoverLocked(p *iscsiPortal) uint32 {
+	at, known := p.endpoint(), false
+	var names []string
+	for _, t := range n.state.Targets {
+		known = known || slices.Contains(t.Portals, at)
+		if t.serves(at) && !t.Denied {
+			names = append(names, t.IQN)
+		}
+	}
+	if !known && net.ParseIP(p.Address) == nil {
+		return isdscDNSNameUnresolved
+	}
+	if !slices.ContainsFunc(n.state.Targets, func(t *ISCSITarget) bool { return t.serves(at) }) {
+		return isdscConnectionFailed
+	}
+	n.forgetPortalLocked(at)
+	for _, name := range names {
+		f := n.foundLocked(name)
+		if f == nil {
+			f = &iscsiFound{IQN: name}
+			n.state.ISCSI.Found = append(n.state.ISCSI.Found, f)
+		}
+		f.Portals = append(f.Portals, at)
+	}
+	n.dropUnknownTargetsLocked()
+	return 0
+}
+
+func (n *Node) foundLocked(iqn string) *iscsiFound {
+	for _, f := range n.state.ISCSI.Found {
+		if strings.EqualFold(f.IQN, iqn) {
+			return f
+		}
+	}
+	return nil
+}
+
+func (n *Node) forgetPortalLocked(endpoint string) {
+	for _, f := range n.state.ISCSI.Found {
+		f.Portals = slices.DeleteFunc(f.Portals, func(p string) bool { return p == endpoint })
+	}
+}
+
+// dropUnknownTargetsLocked forgets targets that no portal tells of any more,
+// unless there is a session to them.
+func (n *Node) dropUnknownTargetsLocked() {
+	n.state.ISCSI.Found = slices.DeleteFunc(n.state.ISCSI.Found, func(f *iscsiFound) bool {
+		return len(f.Portals) == 0 && !n.connectedLocked(f.IQN)
+	})
+}
+
+func (n *Node) connectedLocked(iqn string) bool {
+	return slices.ContainsFunc(n.state.ISCSI.Sessions, func(s *iscsiSession) bool { return strings.EqualFold(s.IQN, iqn) })
+}
+
+// loginLocked logs in to a target and brings its disks. Source: LoginIScsiTargetW;
+// iscsierr.h for the codes.
+func (n *Node) loginLocked(l iscsiLogin) (*iscsiSession, uint32) {
+	found, target := n.foundLocked(l.IQN), n.targetLocked(l.IQN)
+	if found == nil || target == nil {
+		return nil, isdscTargetNotFound
+	}
+	if l.Address == "" {
+		if len(found.Portals) == 0 {
+			return nil, isdscTargetNotFound
+		}
+		l.Address, l.Port = splitEndpoint(found.Portals[0])
+	}
+	if l.Port == 0 {
+		l.Port = iscsiDefaultPort
+	}
+	if code := n.checkLoginLocked(target, &l); code != 0 {
+		return nil, code
+	}
+	l.IQN = target.IQN
+	first := !n.connectedLocked(l.IQN)
+	state := &n.state.ISCSI
+	state.Counter++
+	s := &iscsiSession{
+		ID:           fmt.Sprintf("ffff990fafe34010-40000137%08x", state.Counter),
+		ConnectionID: fmt.Sprintf("ffff990fafe34010-%x", state.Counter),
+		Side:         fmt.Sprintf("40000137%04x", state.Counter&0xffff),
+		iscsiLogin:   l,
+	}
+	state.Sessions = append(state.Sessions, s)
+	if l.Persistent {
+		n.rememberLoginLocked(l)
+	}
+	if first {
+		n.plugLUNsLocked(target)
+	}
+	return s, 0
+}
+
+// checkLoginLocked is the login phase: reachability, authorisation, CHAP.
+func (n *Node) checkLoginLocked(target *ISCSITarget, l *iscsiLogin) uint32 {
+	if l.AuthType == "" {
+		l.AuthType = "NONE"
+	}
+	// The names are accepted in upper case only. Source: Connect-IscsiTarget.
+	if !slices.Contains([]string{"NONE", "ONEWAYCHAP", "MUTUALCHAP"}, l.AuthType) {
+		return isdscInvalidLogonAuthType
+	}
+	chap := l.AuthType != "NONE"
+	switch {
+	case n.connectedLocked(l.IQN) && !l.Multipath:
+		return isdscTargetAlreadyLoggedIn
+	case chap && len(l.Secret) < chapSecretMin:
+		return isdscShortChapSecret
+	case chap && len(l.Secret) > chapSecretMax:
+		return isdscInvalidTargetSecret
+	case l.AuthType == "MUTUALCHAP" && n.state.ISCSI.Secret == "":
+		return isdscInvalidInitiatorSecret
+	case !target.serves(endpoint(l.Address, l.Port)):
+		return isdscConnectionFailed
+	case target.Denied:
+		return isdscAuthorizationFailure
+	}
+	user := l.User
+	if user == "" {
+		user = n.state.ISCSI.NodeName // Source: ISCSI_LOGIN_OPTIONS.Username
+	}
+	ok := chap == (target.ChapSecret != "") &&
+		(!chap || user == target.ChapUser && l.Secret == target.ChapSecret) &&
+		(l.AuthType != "MUTUALCHAP" || target.MutualSecret == n.state.ISCSI.Secret)
+	if !ok {
+		return isdscAuthenticationFailure
+	}
+	return 0
+}
+
+// plugLUNsLocked brings the target's disks; one that fails to open is missing,
+// as a LUN that does not answer is.
+func (n *Node) plugLUNsLocked(target *ISCSITarget) {
+	for lun, spec := range target.LUNs {
+		spec.Bus = "iSCSI"
+		if _, err := n.attachLocked(spec, origin{IQN: target.IQN, LUN: uint8(lun)}); err != nil {
+			n.log.Warn("iSCSI disk not attached", "iqn", target.IQN, "lun", lun, "error", err)
+		}
+	}
+}
+
+// logoutLocked ends a session; with the last one of a target its disks go.
+// Source: LogoutIScsiTarget; a disk in use keeps the session.
+func (n *Node) logoutLocked(s *iscsiSession) uint32 {
+	last := n.sessionCountLocked(s.IQN) == 1
+	if last && slices.ContainsFunc(n.targetDisksLocked(s.IQN), n.diskInUseLocked) {
+		return isdscDeviceBusyOnSession
+	}
+	n.dropSessionLocked(s, false)
+	return 0
+}
+
+// dropSessionLocked removes a session, and its disks when it was the target's
+// last: orderly, or pulled.
+func (n *Node) dropSessionLocked(s *iscsiSession, pulled bool) {
+	state := &n.state.ISCSI
+	state.Sessions = slices.DeleteFunc(state.Sessions, func(other *iscsiSession) bool { return other == s })
+	if n.connectedLocked(s.IQN) {
+		return
+	}
+	for _, d := range n.targetDisksLocked(s.IQN) {
+		n.detachLocked(d, pulled)
+	}
+	n.dropUnknownTargetsLocked()
+}
+
+func (n *Node) sessionCountLocked(iqn string) int {
+	count := 0
+	for _, s := range n.state.ISCSI.Sessions {
+		if strings.EqualFold(s.IQN, iqn) {
+			count++
+		}
+	}
+	return count
+}
+
+func (n *Node) targetDisksLocked(iqn string) []*disk {
+	var out []*disk
+	for _, d := range n.disks {
+		if d.Origin.IQN != "" && strings.EqualFold(d.Origin.IQN, iqn) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func (n *Node) rememberLoginLocked(l iscsiLogin) {
+	n.forgetLoginLocked(l.IQN)
+	l.Persistent = true
+	n.state.ISCSI.Logins = append(n.state.ISCSI.Logins, &l)
+}
+
+func (n *Node) forgetLoginLocked(iqn string) {
+	n.state.ISCSI.Logins = slices.DeleteFunc(n.state.ISCSI.Logins, func(l *iscsiLogin) bool { return strings.EqualFold(l.IQN, iqn) })
+}
+
+// restoreLoginsLocked logs in again what is persistent, as the service does
+// when it starts. Source: Register-IscsiSession.
+func (n *Node) restoreLoginsLocked() {
+	for _, l := range n.state.ISCSI.Logins {
+		if n.connectedLocked(l.IQN) {
+			continue
+		}
+		if _, code := n.loginLocked(*l); code != 0 {
+			n.log.Warn("persistent iSCSI login failed", "iqn", l.IQN, "code", fmt.Sprintf("0x%08X", code))
+		}
+	}
+}
+
+// SetISCSITarget implements NetworkController. Sessions stay as they are.
+func (n *Node) SetISCSITarget(_ context.Context, target ISCSITarget) error {
+	if target.IQN == "" || len(target.Portals) == 0 {
+		return errors.New("set iSCSI target: IQN and portals are needed")
+	}
+	for _, portal := range target.Portals {
+		if _, _, err := net.SplitHostPort(portal); err != nil {
+			return fmt.Errorf("set iSCSI target: portal %q: %w", portal, err)
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t := n.targetLocked(target.IQN); t != nil {
+		*t = target
+	} else {
+		n.state.Targets = append(n.state.Targets, &target)
+	}
+	return n.saveLocked()
+}
+
+// RemoveISCSITarget implements NetworkController.
+func (n *Node) RemoveISCSITarget(_ context.Context, iqn string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.state.Targets = slices.DeleteFunc(n.state.Targets, func(t *ISCSITarget) bool { return strings.EqualFold(t.IQN, iqn) })
+	for _, s := range slices.Clone(n.state.ISCSI.Sessions) {
+		if strings.EqualFold(s.IQN, iqn) {
+			n.dropSessionLocked(s, true)
+		}
+	}
+	return n.saveLocked()
+}

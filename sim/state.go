@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/csi-windows/csi-windows/sim/tree"
+)
+
+// Files of a node's folder.
+const (
+	stateFile   = "node.json"
+	filesFile   = "files.json"
+	lockFile    = "lock"
+	disksFolder = "disks"
+	driveRoots  = "drives"
+)
+
+// nodeState is what survives a restart of the process, beside the images, the
+// content folders and the reparse points.
+type nodeState struct {
+	HostName   string `json:"hostName"`
+	HostGUID   string `json:"hostGUID"`
+	BIOSSerial string `json:"biosSerial"`
+	SANPolicy  uint16 `json:"sanPolicy"`
+	Off        bool   `json:"off,omitempty"`
+
+	Disks []*diskState        `json:"disks"`
+	Seen  map[string]seenDisk `json:"seen"`
+	// SystemVolumes are the volumes of the mapped drives, by letter.
+	SystemVolumes map[string]string `json:"systemVolumes"`
+
+	Services   []*serviceState `json:"services"`
+	SMBServers []*SMBServer    `json:"smbServers,omitempty"`
+	Mappings   []*smbMapping   `json:"mappings,omitempty"`
+	Targets    []*ISCSITarget  `json:"targets,omitempty"`
+	ISCSI      iscsiState      `json:"iscsi"`
+}
+
+// newState is that of a fresh installation.
+func newState(config *Config) nodeState {
+	return nodeState{
+		HostName: config.HostName, HostGUID: "{" + uuid.NewString() + "}", BIOSSerial: config.BIOSSerial,
+		SANPolicy: policyOfflineShared, // the default since Windows Server 2016; Source: VDS_SAN_POLICY
+		Seen:      map[string]seenDisk{}, SystemVolumes: map[string]string{},
+		Services: defaultServices(),
+		ISCSI:    iscsiState{NodeName: "iqn.1991-05.com.microsoft:" + strings.ToLower(config.HostName)},
+	}
+}
+
+// loadState reads the state of the folder; ok is false on a new node.
+func loadState(dir string) (state nodeState, ok bool, err error) {
+	err = readJSON(filepath.Join(dir, stateFile), &state)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nodeState{}, false, nil
+	}
+	return state, err == nil, err
+}
+
+// saveLocked writes the state, if it changed.
+func (n *Node) saveLocked() error {
+	n.state.Disks = n.state.Disks[:0]
+	for _, d := range n.disks {
+		n.state.Disks = append(n.state.Disks, &d.diskState)
+	}
+	n.state.Off = n.off.Load()
+	data, err := json.MarshalIndent(&n.state, "", " ")
+	if err != nil {
+		return fmt.Errorf("save node: %w", err)
+	}
+	if bytes.Equal(data, n.saved) {
+		return nil
+	}
+	if err := writeAtomically(filepath.Join(n.config.Dir, stateFile), data); err != nil {
+		return fmt.Errorf("save node: %w", err)
+	}
+	n.saved = data
+	return nil
+}
+
+// filesSaver keeps the reparse points and letters of the name space on disk. It
+// has a lock of its own, because the name space calls it at any time.
+type filesSaver struct {
+	mu   sync.Mutex
+	path string
+	last []byte
+}
+
+func (s *filesSaver) save(state tree.State) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(data, s.last) {
+		return nil
+	}
+	if err := writeAtomically(s.path, data); err != nil {
+		return err
+	}
+	s.last = data
+	return nil
+}
+
+func readJSON(path string, into any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeAtomically replaces a file so that a reader sees the old or the new one.
+func writeAtomically(path string, data []byte) error {
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+// imageSize is the size of a medium.
+func imageSize(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
