@@ -35,7 +35,7 @@ func Describe() []Description {
 	for _, v := range table() {
 		for _, m := range v.methods {
 			all = append(all, Description{
-				API: v.api, Path: "/" + v.serviceName() + "/" + m.name, Op: m.job.op(),
+				API: v.api, Path: "/" + v.serviceName() + "/" + m.name, Op: m.op,
 				Request: fields(m.request, m.job.newRequest), OldRequest: m.request != nil,
 				Response: fields(m.response, m.job.newResponse), OldResponse: m.response != nil,
 			})

@@ -19,9 +19,9 @@ const (
 	keySerialNumber = "serialNumber"
 )
 
-// parseDiskNumber reads a decimal disk number of 32 bits. Empty, signed, spaced
+// ParseDiskNumber reads a decimal disk number of 32 bits. Empty, signed, spaced
 // and larger texts are refused rather than cut.
-func parseDiskNumber(text string) (uint32, error) {
+func ParseDiskNumber(text string) (uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
 		return 0, fmt.Errorf("disk number %.40q is no decimal number of 32 bits", text)
@@ -33,7 +33,7 @@ func formatDiskNumber(n uint32) string { return strconv.FormatUint(uint64(n), 10
 
 // textToNumber reads the disk number in a field of a request.
 func textToNumber(text, label, field string) (uint32, error) {
-	n, err := parseDiskNumber(text)
+	n, err := ParseDiskNumber(text)
 	if err != nil {
 		return 0, &host.Error{Op: "Decode", Object: label + "." + field, Kind: host.KindInvalid, Cause: err}
 	}
@@ -102,7 +102,7 @@ func diskObject(n uint32) string { return "disk " + formatDiskNumber(n) }
 // numberAsText is the GetDiskNumberByName response of v1alpha1.
 func numberAsText() *shape {
 	return reshape(func(old *wirepb.NumberText, _ string) (*wirepb.GetDiskNumberByNameResponse, error) {
-		n, err := parseDiskNumber(old.GetDiskId())
+		n, err := ParseDiskNumber(old.GetDiskId())
 		return &wirepb.GetDiskNumberByNameResponse{DiskNumber: n}, err
 	}, func(newest *wirepb.GetDiskNumberByNameResponse) (*wirepb.NumberText, error) {
 		return numberText(newest.GetDiskNumber()), nil
@@ -143,7 +143,7 @@ func diskIDsByText() *shape {
 func numberKeys[V any](byText map[string]V) (map[uint32]V, error) {
 	byNumber := make(map[uint32]V, len(byText))
 	for text, value := range byText {
-		n, err := parseDiskNumber(text)
+		n, err := ParseDiskNumber(text)
 		if err != nil {
 			return nil, err
 		}

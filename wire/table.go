@@ -41,9 +41,10 @@ type job struct {
 	serve       func(ctx context.Context, s *site, request proto.Message) (proto.Message, error)
 }
 
-// op is the canonical name of the job: that of its newest request message.
-func (j job) op() string {
-	return strings.TrimSuffix(string(j.newRequest().ProtoReflect().Descriptor().Name()), "Request")
+// Op returns the canonical name of the operation that a newest request asks for:
+// the message's name without "Request".
+func Op(request proto.Message) string {
+	return strings.TrimSuffix(string(request.ProtoReflect().Descriptor().Name()), "Request")
 }
 
 // site is what jobs work on.
@@ -89,7 +90,7 @@ func table() []version {
 	for _, v := range versions {
 		for i := range v.methods {
 			m := &v.methods[i]
-			m.op = m.job.op()
+			m.op = Op(m.job.newRequest())
 			m.label = v.api.Version + "." + m.name + "Request"
 		}
 	}
