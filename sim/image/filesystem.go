@@ -236,8 +236,5 @@ func (f *formatting) chooseCluster() error {
 	if !slices.Contains(SupportedClusterBytes(f.Name), f.ClusterBytes) {
 		return fmt.Errorf("%s with clusters of %d bytes: %w", f.Name, f.ClusterBytes, ErrClusterSize)
 	}
-	if f.size/int64(f.ClusterBytes) > 1<<32-1 {
-		return fmt.Errorf("%s with clusters of %d bytes: %w", f.Name, f.ClusterBytes, ErrTooManyClusters)
-	}
 	return nil
 }

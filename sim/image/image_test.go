@@ -181,7 +181,7 @@ func TestConcurrentUse(t *testing.T) {
 
 func TestImageIsSparse(t *testing.T) {
 	t.Parallel()
-	// Neither the file nor the memory of a disk of 60 TiB may be real.
+	// Neither the file nor the memory of a disk of 8 TiB may be real.
 	im := newDisk(t, 8*tib)
 	must(t, im.InitGPT(diskGUID))
 	e, err := im.AddPartition(image.PartitionSpec{UseMaximumSize: true})

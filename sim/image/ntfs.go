@@ -2,6 +2,7 @@ package image
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/bits"
 )
@@ -12,7 +13,8 @@ const (
 	ntfsTotalSectors = 0x28
 	ntfsSerial       = 0x48
 	// ntfsDefaultMFT is the cluster where Windows puts the MFT of a large volume.
-	ntfsDefaultMFT = 0xC0000
+	ntfsDefaultMFT  = 0xC0000
+	ntfsMaxClusters = 1<<32 - 1
 )
 
 func hasNTFSMark(boot []byte) bool { return string(boot[3:11]) == ntfsMark && hasBootMark(boot) }
@@ -73,6 +75,13 @@ func formatNTFS(f formatting) error {
 	if err != nil {
 		return err
 	}
+	// The last sector of the partition holds the copy of the boot sector and is
+	// not part of the file system.
+	sectors := uint64(f.size/SectorBytes - 1)
+	clusters := sectors * SectorBytes / uint64(f.ClusterBytes)
+	if clusters > ntfsMaxClusters {
+		return fmt.Errorf("NTFS with clusters of %d bytes: %w", f.ClusterBytes, ErrTooManyClusters)
+	}
 	boot := make([]byte, bootAreaBytes)
 	le := binary.LittleEndian
 	copy(boot, "\xEB\x52\x90"+ntfsMark)
@@ -83,10 +92,7 @@ func formatNTFS(f formatting) error {
 	le.PutUint16(boot[0x1A:], 255) // heads
 	le.PutUint32(boot[0x1C:], f.hiddenSectors())
 	le.PutUint32(boot[0x24:], 0x00800080)
-	// The last sector of the partition holds the copy of the boot sector and is
-	// not part of the file system.
-	le.PutUint64(boot[ntfsTotalSectors:], uint64(f.size/SectorBytes-1))
-	clusters := uint64(f.size/SectorBytes-1) * SectorBytes / uint64(f.ClusterBytes)
+	le.PutUint64(boot[ntfsTotalSectors:], sectors)
 	le.PutUint64(boot[0x30:], min(ntfsDefaultMFT, clusters/3))
 	le.PutUint64(boot[0x38:], 2) // the MFT's mirror
 	boot[0x40] = ntfsRecordField(1024, f.ClusterBytes)

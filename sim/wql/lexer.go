@@ -110,6 +110,9 @@ func quoted(src string, start int) (text string, end int, problem string) {
 			if i+1 == len(src) || strings.IndexByte(`\'"`, src[i+1]) < 0 {
 				return "", i, "backslash escapes nothing"
 			}
+			if decoded.Cap() == 0 {
+				decoded.Grow(min(len(src)-start, 512)) // one allocation for all usual lengths
+			}
 			decoded.WriteString(src[from:i])
 			from = i + 1 // the escaped character starts the next run
 			i++
