@@ -15,6 +15,6 @@
 //
 // Limits of the model: no named streams (a colon in a name is
 // ERROR_INVALID_NAME, as on a file system without them), no access control
-// lists, no current folder (relative paths are ERROR_INVALID_NAME), and the
-// file id of a folder changes when it becomes or stops being a reparse point.
+// lists, no current folder (relative paths are ERROR_INVALID_NAME), and a
+// reparse point's file id may be another one after a restart of the simulator.
 package tree

@@ -31,7 +31,7 @@ func (t *Tree) Info(ctx context.Context, h win32.Handle) (win32.FileInfo, error)
 	info := win32.FileInfo{
 		Attributes:   open.node.attributes(stat.readOnly),
 		VolumeSerial: open.node.vol.Serial,
-		FileID:       open.node.stat.id,
+		FileID:       t.fileID(open.node),
 	}
 	if open.node.link != nil {
 		info.ReparseTag = open.node.link.Tag

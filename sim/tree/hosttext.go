@@ -48,14 +48,15 @@ func (t *Tree) hostText(folder *node, l *Link, remoteFolder string) string {
 // relativeText translates the target of a relative link.
 func relativeText(folder *node, target string) (string, bool) {
 	up, names, code := relativeNames(target)
-	if code != 0 || up > folder.depth() {
+	if code != 0 {
 		return "", false
 	}
+	up = min(up, folder.depth())
 	for i, name := range names {
 		names[i] = hostName(name)
 	}
 	if strings.HasPrefix(target, `\`) {
-		return path.Join(folder.vol.Folder, path.Join(names...)), up == 0
+		return path.Join(folder.vol.Folder, path.Join(names...)), true
 	}
 	if up+len(names) == 0 {
 		return ".", true
@@ -177,25 +178,16 @@ func (t *Tree) repoint(n *node, row *Link, remoteFolder string) uint32 {
 // another one by now is dropped: ErrFileNotFound.
 func (t *Tree) nodeOf(row *Link) (*node, uint32) {
 	v := t.volumeNamed(row.Volume)
-	if v == nil || v.root == nil {
+	if v == nil {
 		return nil, win32.ErrPathNotFound
 	}
-	at, _ := v.openRoot()
-	for _, host := range strings.Split(row.Path, "/") {
-		if !at.isFolder() {
-			break
-		}
-		next, code := t.exactChild(at, host)
-		if code != 0 {
-			break
-		}
-		t.unref(at)
-		at = next
+	n, code := t.exactNode(v, row.Path)
+	if code == 0 && n.link == row {
+		return n, 0
 	}
-	if at.link != row {
-		t.unref(at)
-		t.dropLink(row)
-		return nil, win32.ErrFileNotFound
+	if code == 0 {
+		t.unref(n)
 	}
-	return at, 0
+	t.dropLink(row)
+	return nil, win32.ErrFileNotFound
 }

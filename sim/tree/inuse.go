@@ -7,7 +7,7 @@ func (t *Tree) VolumeHandles(name string) int {
 	defer t.unlock()
 	count := 0
 	for _, open := range t.handles {
-		if volumeKey(open.node.vol.linkVolume()) == volumeKey(name) {
+		if v := open.node.vol; !v.gone && volumeKey(v.linkVolume()) == volumeKey(name) {
 			count++
 		}
 	}

@@ -147,6 +147,11 @@ func (t *Tree) moveLinks(from, to linkKey) {
 			t.dirty = true
 		}
 	}
+	for _, w := range t.worn {
+		if rest, ok := below(w.at, from); ok {
+			w.at.path = to.path + rest
+		}
+	}
 }
 
 // below returns the rest of key's path when it is at or below from.

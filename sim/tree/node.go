@@ -104,6 +104,9 @@ func (t *Tree) unref(n *node) {
 		if t.nodes[n.key()] == n {
 			delete(t.nodes, n.key())
 		}
+		if n.deleted {
+			t.takeOff(n.key())
+		}
 		n = n.parent
 	}
 }
@@ -130,22 +133,6 @@ func addBelow(n *node, handles int) {
 	for ; n != nil; n = n.parent {
 		n.below += handles
 	}
-}
-
-// replace puts another host object under a node whose host object was made
-// anew: a folder that became a link, or back.
-func (t *Tree) replace(n *node) uint32 {
-	object, stat, err := n.parent.object.open(n.name)
-	if err != nil {
-		return hostCode(err)
-	}
-	if t.nodes[n.key()] == n {
-		delete(t.nodes, n.key())
-	}
-	n.object.close()
-	n.object, n.stat = object, stat
-	t.nodes[n.key()] = n
-	return 0
 }
 
 // child opens a name in a folder. Failures: ErrFileNotFound, ErrPathNotFound
@@ -219,4 +206,26 @@ func (t *Tree) findName(folder *node, name string) (string, uint32) {
 		return "", win32.ErrFileNotFound
 	}
 	return found, 0
+}
+
+// exactNode opens the object at a host path, links not followed, with a reference.
+func (t *Tree) exactNode(v *volume, hostPath string) (*node, uint32) {
+	at, code := v.openRoot()
+	if code != 0 {
+		return nil, code
+	}
+	for _, host := range strings.Split(hostPath, "/") {
+		code := uint32(win32.ErrPathNotFound)
+		next := at
+		if at.isFolder() {
+			next, code = t.exactChild(at, host)
+		}
+		if code != 0 {
+			t.unref(at)
+			return nil, code
+		}
+		t.unref(at)
+		at = next
+	}
+	return at, 0
 }

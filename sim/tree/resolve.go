@@ -202,7 +202,8 @@ func missingTarget(code uint32) uint32 {
 }
 
 // jumpRelative resolves against the link's own folder, or against the root of
-// its volume when the target starts with a backslash. Above the root there is nothing.
+// its volume when the target starts with a backslash. Above the root is the root,
+// as in every path that Windows collapses.
 func (t *Tree) jumpRelative(folder *node, target string) (*node, []string, uint32) {
 	up, names, code := relativeNames(target)
 	if code != 0 {
@@ -217,11 +218,8 @@ func (t *Tree) jumpRelative(folder *node, target string) (*node, []string, uint3
 	if strings.HasPrefix(target, `\`) {
 		from = folder.vol.root
 	}
-	for ; up > 0 && from != nil; up-- {
+	for ; up > 0 && from.parent != nil; up-- {
 		from = from.parent
-	}
-	if from == nil {
-		return nil, nil, errCantResolve
 	}
 	from.refs++
 	return from, names, 0

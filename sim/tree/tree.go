@@ -58,6 +58,9 @@ type Tree struct {
 	nodes   map[nodeKey]*node
 	handles map[win32.Handle]*handle
 	last    win32.Handle // the handle given out last
+	worn    map[nodeKey]*worn
+	// wornLimit is how many of them there may be before the next pruning.
+	wornLimit int
 }
 
 // volume is an attached volume or a share that was reached.
@@ -82,6 +85,7 @@ func New(config Config) *Tree {
 		short:   map[linkKey]map[string]string{},
 		nodes:   map[nodeKey]*node{},
 		handles: map[win32.Handle]*handle{},
+		worn:    map[nodeKey]*worn{},
 	}
 }
 
@@ -165,6 +169,11 @@ func (t *Tree) detach(id string) bool {
 // retire makes the handles of a volume fail and lets go of its folder.
 func (t *Tree) retire(v *volume) {
 	v.gone = true
+	for key := range t.worn {
+		if key.vol == v {
+			t.takeOff(key)
+		}
+	}
 	if v.root != nil {
 		t.unref(v.root)
 	}
