@@ -31,14 +31,20 @@ func hasExFATMark(boot []byte) bool { return string(boot[3:11]) == exFATMark && 
 func detectExFAT(v volume, boot []byte) (FileSystem, bool) {
 	le := binary.LittleEndian
 	sectorShift, clusterShift := boot[exFATSectorShift], boot[exFATClusterShift]
-	if !hasExFATMark(boot) || sectorShift < 9 || sectorShift > 12 || clusterShift > 25-sectorShift ||
-		le.Uint64(boot[exFATTotalSectors:]) > uint64(v.size>>sectorShift) {
+	if !hasExFATMark(boot) || sectorShift < 9 || sectorShift > 12 || clusterShift > 25-sectorShift {
+		return FileSystem{}, false
+	}
+	// The clusters must lie within the file system, that within the volume, and
+	// the root directory within the clusters.
+	total, heap := le.Uint64(boot[exFATTotalSectors:]), uint64(le.Uint32(boot[exFATHeapOffset:]))
+	clusters, root := uint64(le.Uint32(boot[exFATClusters:])), uint64(le.Uint32(boot[exFATRoot:]))
+	if total > uint64(v.size>>sectorShift) || heap+clusters<<clusterShift > total || root < 2 || root > clusters+1 {
 		return FileSystem{}, false
 	}
 	cluster := int64(1) << (sectorShift + clusterShift)
 	return FileSystem{
 		Name: ExFAT, Serial: uint64(le.Uint32(boot[exFATSerial:])), ClusterBytes: uint32(cluster),
-		TotalBytes: int64(le.Uint32(boot[exFATClusters:])) * cluster, Label: readExFATLabel(v, boot),
+		TotalBytes: int64(clusters) * cluster, Label: readExFATLabel(v, boot),
 	}, true
 }
 
