@@ -1,0 +1,228 @@
+package winos_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/sim"
+	"github.com/csi-windows/csi-windows/winos"
+)
+
+// openPath opens a path of drive C, one name after the other, and closes the
+// folders on the way: the object itself has to keep them.
+func openPath(t *testing.T, os *winos.OS, names ...string) agent.File {
+	t.Helper()
+	file, err := os.OpenDrive(t.Context(), 'C')
+	must(t, err)
+	for _, name := range names {
+		child, err := file.Open(t.Context(), name)
+		must(t, err)
+		must(t, file.Close())
+		file = child
+	}
+	t.Cleanup(func() { _ = file.Close() }) // most are closed before
+	return file
+}
+
+func info(t *testing.T, file agent.File) agent.FileInfo {
+	t.Helper()
+	i, err := file.Info(t.Context())
+	must(t, err)
+	return i
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	must(t, node.WriteFile(t.Context(), `C:\base\file.txt`, []byte("x")))
+	base := openPath(t, os, "base")
+	isTrue(t, info(t, base).Kind == agent.FileFolder, "base is %+v", info(t, base))
+
+	made, err := base.Mkdir(t.Context(), "New Folder")
+	must(t, err)
+	path, err := made.Path(t.Context())
+	isTrue(t, err == nil && path == `C:\base\New Folder`, "path %q, %v", path, err)
+	_, err = base.Mkdir(t.Context(), "new folder")
+	wantKind(t, err, host.KindExists)
+	_, err = base.Open(t.Context(), "missing")
+	wantKind(t, err, host.KindNotFound)
+
+	again, err := base.Open(t.Context(), "NEW FOLDER")
+	must(t, err)
+	isTrue(t, info(t, again).Identity == info(t, made).Identity, "one folder has two identities")
+	isTrue(t, info(t, again).Identity != info(t, base).Identity, "two folders have one identity")
+	file, err := base.Open(t.Context(), "file.txt")
+	must(t, err)
+	isTrue(t, info(t, file).Kind == agent.FileRegular, "file is %+v", info(t, file))
+	names, err := base.Names(t.Context())
+	isTrue(t, err == nil && sameSet(names, []string{"file.txt", "New Folder"}), "names %q, %v", names, err)
+	for _, f := range []agent.File{made, again, file, file} {
+		must(t, f.Close()) // the second time does nothing
+	}
+	_, err = os.OpenDrive(t.Context(), 'Q')
+	wantKind(t, err, host.KindNotFound)
+	isTrue(t, os.SystemDrive() == 'C', "system drive %c", os.SystemDrive())
+}
+
+func TestC019_Links(t *testing.T) {
+	t.Parallel()
+	_, os := newNode(t, sim.Config{})
+	root := openPath(t, os)
+	for name, target := range map[string]string{
+		"absolute": `C:\somewhere\else`, "share": `\\srv\share\x`, "relative": `..\up`, "volume": noVolume,
+	} {
+		must(t, root.Symlink(t.Context(), name, target, true))
+		wantKind(t, root.Symlink(t.Context(), name, target, true), host.KindExists)
+		link, err := root.Open(t.Context(), name)
+		must(t, err)
+		got := info(t, link)
+		isTrue(t, got.Kind == agent.FileSymlink && got.Target == target && got.FolderLink, "link to %s is %+v", target, got)
+		must(t, link.Remove(t.Context()))
+		must(t, link.Close())
+		_, err = root.Open(t.Context(), name)
+		wantKind(t, err, host.KindNotFound)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	must(t, node.WriteFile(t.Context(), `C:\t\sub\file`, []byte("x")))
+	sub := openPath(t, os, "t", "sub")
+	wantKind(t, sub.Remove(t.Context()), host.KindPrecondition)
+	names, err := sub.Names(t.Context()) // still usable
+	isTrue(t, err == nil && len(names) == 1, "names %q, %v", names, err)
+	file, err := sub.Open(t.Context(), "file")
+	must(t, err)
+	must(t, file.Remove(t.Context()))
+	must(t, file.Close())
+	must(t, sub.Remove(t.Context()))
+	must(t, sub.Close())
+	names, err = node.ListDir(t.Context(), `C:\t`)
+	isTrue(t, err == nil && len(names) == 0, "left %q, %v", names, err)
+	root := openPath(t, os)
+	wantKind(t, root.Remove(t.Context()), host.KindPrecondition)
+}
+
+// While an object is open neither it nor the folders above it can be moved or
+// deleted, although only the object itself is held.
+func TestC096_OpenObjectsStayPut(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	must(t, node.MakeDir(t.Context(), `C:\a\b\c`))
+	leaf := openPath(t, os, "a", "b", "c")
+	for _, path := range []string{`C:\a\b\c`, `C:\a\b`, `C:\a`} {
+		isTrue(t, node.RemoveFile(t.Context(), path) != nil, "%s was removed while held", path)
+	}
+	must(t, leaf.Close())
+	must(t, node.RemoveFile(t.Context(), `C:\a\b\c`))
+}
+
+// A removal opens the object a second time; another object in its place stays.
+func TestC096_RemoveOfASwappedObject(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	must(t, node.WriteFile(t.Context(), `C:\d\victim`, []byte("old")))
+	victim := openPath(t, os, "d", "victim")
+	addFault(t, node, sim.Fault{Call: "win32.OpenAt", Object: "victim", Hook: func() {
+		must(t, node.RemoveFile(context.Background(), `C:\d\victim`))
+		must(t, node.WriteFile(context.Background(), `C:\d\filler`, nil)) // takes the id that got free
+		must(t, node.WriteFile(context.Background(), `C:\d\victim`, []byte("new")))
+	}})
+	wantKind(t, victim.Remove(t.Context()), host.KindBusy)
+	must(t, victim.Close())
+	data, err := node.ReadFile(t.Context(), `C:\d\victim`)
+	isTrue(t, err == nil && string(data) == "new", "%q, %v", data, err)
+}
+
+func TestMount(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	_, id := newVolume(t, node, os)
+	must(t, node.MakeDir(t.Context(), `C:\mnt\v`))
+	folder := openPath(t, os, "mnt", "v")
+	must(t, os.Mount(t.Context(), id, folder))
+	must(t, folder.Close())
+
+	point := openPath(t, os, "mnt", "v")
+	got := info(t, point)
+	isTrue(t, got.Kind == agent.FileMountPoint && got.Target == id, "mount point is %+v", got)
+	paths, err := os.MountPaths(t.Context(), id)
+	isTrue(t, err == nil && len(paths) == 1 && strings.EqualFold(paths[0], `C:\mnt\v\`), "paths %q, %v", paths, err)
+	isTrue(t, os.Mount(t.Context(), id, point) != nil, "mounted on a mount point")
+
+	must(t, node.WriteFile(t.Context(), `C:\mnt\v\data`, []byte("kept")))
+	root, err := os.OpenVolume(t.Context(), id)
+	must(t, err)
+	names, err := root.Names(t.Context())
+	isTrue(t, err == nil && len(names) > 0 && strings.Contains(strings.Join(names, " "), "data"), "volume holds %q, %v", names, err)
+	must(t, root.Close())
+
+	must(t, os.Unmount(t.Context(), point))
+	wantKind(t, os.Unmount(t.Context(), point), host.KindPrecondition)
+	isTrue(t, info(t, point).Kind == agent.FileFolder, "after unmount %+v", info(t, point))
+	must(t, os.Mount(t.Context(), id, point))
+	must(t, point.Close())
+
+	data, err := node.ReadFile(t.Context(), `C:\mnt\v\data`)
+	isTrue(t, err == nil && string(data) == "kept", "%q, %v", data, err)
+}
+
+func TestC027_RemoveOfAMountPoint(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	_, id := newVolume(t, node, os)
+	must(t, node.MakeDir(t.Context(), `C:\mnt\v`))
+	folder := openPath(t, os, "mnt", "v")
+	must(t, os.Mount(t.Context(), id, folder))
+	must(t, folder.Close())
+	must(t, node.WriteFile(t.Context(), `C:\mnt\v\data`, []byte("kept")))
+
+	point := openPath(t, os, "mnt", "v")
+	must(t, point.Remove(t.Context()))
+	must(t, point.Close())
+	names, err := node.ListDir(t.Context(), `C:\mnt`)
+	isTrue(t, err == nil && len(names) == 0, "left %q, %v", names, err)
+	paths, err := os.MountPaths(t.Context(), id)
+	isTrue(t, err == nil && len(paths) == 0, "still mounted at %q, %v", paths, err)
+
+	must(t, node.MakeDir(t.Context(), `C:\mnt\again`))
+	folder = openPath(t, os, "mnt", "again")
+	must(t, os.Mount(t.Context(), id, folder))
+	must(t, folder.Close())
+	data, err := node.ReadFile(t.Context(), `C:\mnt\again\data`)
+	isTrue(t, err == nil && string(data) == "kept", "%q, %v", data, err)
+}
+
+func TestMountRefusesAFullFolder(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	_, id := newVolume(t, node, os)
+	must(t, node.WriteFile(t.Context(), `C:\full\file`, []byte("x")))
+	folder := openPath(t, os, "full")
+	wantKind(t, os.Mount(t.Context(), id, folder), host.KindPrecondition)
+	isTrue(t, info(t, folder).Kind == agent.FileFolder, "folder became %+v", info(t, folder))
+}
+
+// The mount manager is given a path. When that leads elsewhere the mount is
+// undone, and what was opened stays as it was.
+func TestC096_MountIsProvenByHandle(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	_, id := newVolume(t, node, os)
+	must(t, node.MakeDir(t.Context(), `C:\right`))
+	must(t, node.MakeDir(t.Context(), `C:\wrong`))
+	deceived := newOS(node, elsewhereAPI{node, `\\?\C:\wrong`})
+	root, err := deceived.OpenDrive(t.Context(), 'C')
+	must(t, err)
+	folder, err := root.Open(t.Context(), "right")
+	must(t, err)
+	wantKind(t, deceived.Mount(t.Context(), id, folder), host.KindPrecondition)
+	must(t, folder.Close())
+	must(t, root.Close())
+	paths, err := os.MountPaths(t.Context(), id)
+	isTrue(t, err == nil && len(paths) == 0, "mounted at %q, %v", paths, err)
+}
