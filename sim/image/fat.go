@@ -130,7 +130,11 @@ func formatFAT(f formatting) error {
 	}
 	boot := make([]byte, SectorBytes)
 	le := binary.LittleEndian
-	copy(boot, "\xEB\x58\x90MSDOS5.0")
+	jump := "\xEB\x3C\x90" // over the parameters, to the boot code
+	if f.Name == FAT32 {
+		jump = "\xEB\x58\x90"
+	}
+	copy(boot, jump+"MSDOS5.0")
 	le.PutUint16(boot[fatSectorBytes:], SectorBytes)
 	boot[fatPerCluster], boot[fatTables], boot[fatMedia] = byte(f.ClusterBytes/SectorBytes), 2, 0xF8
 	le.PutUint16(boot[fatReserved:], uint16(s.reserved))
