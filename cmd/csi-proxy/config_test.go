@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/wire"
+	"github.com/csi-windows/csi-windows/wire/pipe"
+)
+
+// parse reads a command line as on goos, with no flags but our own.
+func parse(goos string, args ...string) (*config, error) {
+	return parseConfig(args, environment{GOOS: goos}, flag.NewFlagSet("", flag.ContinueOnError))
+}
+
+// onWindows is the configuration of a command line without flags.
+func onWindows(change func(*config)) *config {
+	c := &config{
+		WorkingDirs: []string{defaultKubeletPath}, RequirePrivacy: true, Host: hostWindows, SimDrives: map[byte]string{},
+		SocketDir: pipe.DefaultDir, APIs: wire.APIs(), GraceTime: defaultGraceTime, CallTime: agent.DefaultCallTimeout,
+	}
+	change(c)
+	return c
+}
+
+func TestParseConfigAcceptsWhatNodeImagesPass(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args string
+		want *config
+	}{
+		"nothing":           {"", onWindows(func(*config) {})},
+		"one dash":          {`-kubelet-path=D:\k`, onWindows(func(c *config) { c.WorkingDirs = []string{`D:\k`} })},
+		"two dashes, space": {`--kubelet-path D:\k --windows-service`, onWindows(func(c *config) { c.WorkingDirs = []string{`D:\k`}; c.WindowsService = true })},
+		"working folders": {`-working-dir=C:\a -working-dir C:\b`, onWindows(func(c *config) {
+			c.WorkingDirs = []string{defaultKubeletPath, `C:\a`, `C:\b`}
+		})},
+		"privacy off (C044)": {`-require-privacy=false`, onWindows(func(c *config) { c.RequirePrivacy = false })},
+		"privacy on (C044)":  {`-require-privacy`, onWindows(func(*config) {})},
+		"metrics":            {`-metrics-bind-address=:9750`, onWindows(func(c *config) { c.MetricsAddress = ":9750" })},
+		"one API and a group": {`-api=disk/v1,smb/*`, onWindows(func(c *config) {
+			c.APIs = []wire.API{{Group: "disk", Version: "v1"}, {Group: "smb", Version: "v1alpha1"}, {Group: "smb", Version: "v1beta1"},
+				{Group: "smb", Version: "v1beta2"}, {Group: "smb", Version: "v1"}}
+		})},
+		"an SID twice (C060)": {`-pipe-access=S-1-5-32-545 -pipe-access=S-1-5-32-545`, onWindows(func(c *config) { c.PipeAccess = []string{"S-1-5-32-545"} })},
+		"times":               {`-grace-period=0s -call-timeout=1h`, onWindows(func(c *config) { c.GraceTime, c.CallTime = 0, time.Hour })},
+		"simulated node on Windows": {`-host=sim -sim-dir=C:\node -sim-control=[::1]:9000`, onWindows(func(c *config) {
+			c.Host, c.SimDir, c.SimControl = hostSim, `C:\node`, "[::1]:9000"
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := parse("windows", strings.Fields(test.args)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseConfigOffWindows(t *testing.T) {
+	t.Parallel()
+	got, err := parse("linux", "-sim-dir=/n", "-sim-drive=c=/srv/c", "-sim-drive=D:=/srv/d", "-socket-dir=/s", "-sim-control=/n/c.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := onWindows(func(c *config) {
+		c.Host, c.SimDir, c.SocketDir, c.SimControl = hostSim, "/n", "/s", "/n/c.sock"
+		c.SimDrives = map[byte]string{'C': "/srv/c", 'D': "/srv/d"}
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseConfigNamesFlagAndLimit(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string][]string{
+		"-grace-period=11m":                        {"-grace-period", "0s to 10m"},
+		"-grace-period=-1s":                        {"-grace-period", "0s to 10m"},
+		"-grace-period=soon":                       {"-grace-period", "duration"},
+		"-call-timeout=0s":                         {"-call-timeout", "1s to 1h"},
+		"-kubelet-path=":                           {"-kubelet-path"},
+		"-kubelet-path=relative":                   {"-kubelet-path"},
+		`-kubelet-path=C:\a\..\b`:                  {"-kubelet-path"},
+		`-working-dir=\\server\share`:              {"-working-dir"},
+		"-working-dir=":                            {"-working-dir", "empty"},
+		"-require-privacy=perhaps":                 {"-require-privacy"},
+		"-metrics-bind-address=9750":               {"-metrics-bind-address", "HOST:PORT"},
+		"-metrics-bind-address=:70000":             {"-metrics-bind-address", "65535"},
+		"-host=mac":                                {"-host", "windows or sim"},
+		"-host=windows":                            {"-host", "Windows only"},
+		"-windows-service -sim-dir=/n":             {"-windows-service", "Windows only"},
+		"-sim-drive=CC=/x":                         {"-sim-drive", "A to Z"},
+		"-sim-drive=C=x":                           {"-sim-drive", "absolute"},
+		"-sim-drive=C=/x -sim-drive=C=/y":          {"-sim-drive", "twice"},
+		"-sim-control=control.sock":                {"-sim-control", "HOST:PORT"},
+		"-sim-control=0.0.0.0:1":                   {"-sim-control", "loopback"},
+		"-sim-control=example:1":                   {"-sim-control", "loopback"},
+		"-socket-dir=here":                         {"-socket-dir", "absolute"},
+		"-socket-dir=/" + strings.Repeat("x", 200): {"-socket-dir", "shorter"},
+		"-api=disk/v9":                             {"-api", "disk/v9", "groups are disk"},
+		"-api=":                                    {"-api"},
+		"-pipe-access=Everyone":                    {"-pipe-access", "Everyone"},
+		"extra":                                    {"extra"},
+		"-no-such-flag":                            {"no-such-flag"},
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			_, err := parse("linux", append([]string{"-sim-dir=/n"}, strings.Fields(args)...)...)
+			var usage *usageError
+			if !errors.As(err, &usage) || exitCode(err) != 2 {
+				t.Fatalf("error %v (exit code %d), want a usage error", err, exitCode(err))
+			}
+			for _, part := range want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestParseConfigWindowsHasNoSockets(t *testing.T) {
+	t.Parallel()
+	if _, err := parse("windows", `-socket-dir=C:\x`); err == nil || !strings.Contains(err.Error(), "-socket-dir") {
+		t.Errorf("error %v, want one that names -socket-dir", err)
+	}
+}
+
+func TestParseConfigSimulatedNodeNeedsAFolder(t *testing.T) {
+	t.Parallel()
+	if _, err := parse("linux"); err == nil || !strings.Contains(err.Error(), "-sim-dir") {
+		t.Errorf("error %v, want one that names -sim-dir", err)
+	}
+}
+
+func TestParseConfigHelp(t *testing.T) {
+	t.Parallel()
+	if _, err := parse("linux", "--help"); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("error %v, want flag.ErrHelp", err)
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/csi-windows/csi-windows/wire"
+)
+
+// listValue is a flag that may be given several times. With commas set, one
+// value may hold several items.
+type listValue struct {
+	items  *[]string
+	commas bool
+}
+
+// String prints the items as they are given.
+func (v listValue) String() string {
+	if v.items == nil {
+		return ""
+	}
+	return strings.Join(*v.items, ",")
+}
+
+// Set adds one value.
+func (v listValue) Set(value string) error {
+	items := []string{value}
+	if v.commas {
+		items = strings.Split(value, ",")
+	}
+	for _, item := range items {
+		if item == "" {
+			return errors.New("must not be empty")
+		}
+		if !slices.Contains(*v.items, item) {
+			*v.items = append(*v.items, item)
+		}
+	}
+	return nil
+}
+
+// apiValue is a list of API versions: disk/v1, or volume/* for a whole group.
+type apiValue struct{ apis *[]wire.API }
+
+// String prints the APIs as they are given.
+func (v apiValue) String() string {
+	if v.apis == nil {
+		return ""
+	}
+	var texts []string
+	for _, api := range *v.apis {
+		texts = append(texts, api.String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// Set adds one or several items, keeping each API once.
+func (v apiValue) Set(value string) error {
+	for text := range strings.SplitSeq(value, ",") {
+		apis, err := wire.ParseAPIs(strings.TrimSuffix(text, "/*"))
+		if err != nil {
+			return fmt.Errorf("%w; want a group or GROUP/VERSION, groups are %s", err, strings.Join(wire.Groups(), ", "))
+		}
+		for _, api := range apis {
+			if !slices.Contains(*v.apis, api) {
+				*v.apis = append(*v.apis, api)
+			}
+		}
+	}
+	return nil
+}
+
+// driveValue maps drive letters onto folders of the machine, `C=/srv/node`.
+type driveValue map[byte]string
+
+// String prints the drives in no special order.
+func (v driveValue) String() string {
+	var drives []string
+	for letter, folder := range v {
+		drives = append(drives, string(letter)+"="+folder)
+	}
+	slices.Sort(drives)
+	return strings.Join(drives, ",")
+}
+
+// Set adds one drive.
+func (v driveValue) Set(value string) error {
+	name, folder, found := strings.Cut(value, "=")
+	name = strings.ToUpper(strings.TrimSuffix(name, ":"))
+	if !found || len(name) != 1 || name[0] < 'A' || name[0] > 'Z' {
+		return errors.New("want LETTER=FOLDER with a letter from A to Z")
+	}
+	if !filepath.IsAbs(folder) {
+		return fmt.Errorf("folder %q is not an absolute path", folder)
+	}
+	if _, twice := v[name[0]]; twice {
+		return fmt.Errorf("drive %s is given twice", name)
+	}
+	v[name[0]] = folder
+	return nil
+}
+
+// durationValue is a duration between two limits, both included.
+type durationValue struct {
+	duration *time.Duration
+	min, max time.Duration
+}
+
+// String prints the duration.
+func (v durationValue) String() string {
+	if v.duration == nil {
+		return ""
+	}
+	return v.duration.String()
+}
+
+// Set parses and checks the duration.
+func (v durationValue) Set(value string) error {
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		return fmt.Errorf("want a duration such as 30s, from %s to %s", v.min, v.max)
+	}
+	if d < v.min || d > v.max {
+		return fmt.Errorf("must be from %s to %s", v.min, v.max)
+	}
+	*v.duration = d
+	return nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc/codes"
+
+	"github.com/csi-windows/csi-windows/cmd/internal/version"
+	"github.com/csi-windows/csi-windows/wire"
+)
+
+// metricsCloseTime is how long a scrape may go on after a stop.
+const metricsCloseTime = time.Second
+
+// metrics counts calls on a registry of its own.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	hung     prometheus.Gauge
+}
+
+// newMetrics registers every metric; docs/operations.md describes them.
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "csi_proxy_calls_total",
+			Help: "Finished calls by API group, version, method and gRPC status code.",
+		}, []string{"group", "version", "method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "csi_proxy_call_duration_seconds",
+			Help:    "Time of finished calls by API group and method.",
+			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 30, 120, 600},
+		}, []string{"group", "method"}),
+		hung: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "csi_proxy_hung_calls",
+			Help: "Operating system calls that outlived the deadline of their call and still run.",
+		}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "csi_proxy_build_info",
+		Help:        "Always 1; the labels say which build this is.",
+		ConstLabels: prometheus.Labels{"version": version.Number(), "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.calls, m.seconds, m.hung, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// serve answers scrapes at /metrics until ctx ends. It closes the listener.
+func (m *metrics) serve(ctx context.Context, listener net.Listener, log *slog.Logger) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+	}
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), metricsCloseTime)
+		defer cancel()
+		if server.Shutdown(ending) != nil {
+			_ = server.Close()
+		}
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		log.Error("metrics are no longer served", "address", listener.Addr().String(), "error", err)
+	}
+	if !stop() {
+		<-closed
+	}
+}
+
+// CallStarted implements wire.Observer.
+func (m *metrics) CallStarted(wire.Call) {}
+
+// CallEnded implements wire.Observer.
+func (m *metrics) CallEnded(call wire.Call, code codes.Code, duration time.Duration) {
+	if m == nil {
+		return
+	}
+	m.calls.WithLabelValues(call.API.Group, call.API.Version, call.Method, code.String()).Inc()
+	m.seconds.WithLabelValues(call.API.Group, call.Method).Observe(duration.Seconds())
+}
+
+// CallHung implements agent.Observer.
+func (m *metrics) CallHung(string, string, time.Duration) {
+	if m != nil {
+		m.hung.Inc()
+	}
+}
+
+// HungCallEnded implements agent.Observer.
+func (m *metrics) HungCallEnded(string, string, time.Duration) {
+	if m != nil {
+		m.hung.Dec()
+	}
+}

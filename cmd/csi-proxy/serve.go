@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/cmd/internal/version"
+	"github.com/csi-windows/csi-windows/winos"
+	"github.com/csi-windows/csi-windows/winos/cim"
+	"github.com/csi-windows/csi-windows/winos/win32"
+	"github.com/csi-windows/csi-windows/wire"
+	"github.com/csi-windows/csi-windows/wire/pipe"
+)
+
+const (
+	// startTime bounds opening the node and the pipes.
+	startTime = 30 * time.Second
+	// probeTime bounds the look for another copy, pipe by pipe.
+	probeTime = time.Second
+)
+
+// node is what the agent works on: Windows, or a simulated node.
+type node struct {
+	session cim.Session
+	api     win32.API
+	close   func() error
+}
+
+// serve joins the rooms, serves until ctx ends, and stops within the grace time.
+// It calls ready when every pipe is open.
+func serve(ctx context.Context, c *config, log *slog.Logger, ready func()) (err error) {
+	log.Info("csi-proxy starts", "version", version.Full(), "host", c.Host, "workingDirs", c.WorkingDirs, "requirePrivacy", c.RequirePrivacy)
+	place := pipe.Place{Dir: c.SocketDir, AllowSIDs: c.PipeAccess}
+	if err := refuseSecondCopy(ctx, place, c.APIs); err != nil {
+		return failed(stageListen, err)
+	}
+	starting, started := context.WithTimeout(ctx, startTime)
+	defer started()
+	n, err := openNode(starting, c, log)
+	if err != nil {
+		return failed(stageHost, err)
+	}
+	defer func() { err = errors.Join(err, failed(stageStop, n.close())) }()
+
+	m, stopMetrics, err := startMetrics(ctx, c, log)
+	if err != nil {
+		return failed(stageMetrics, err)
+	}
+	defer stopMetrics()
+	server, err := newServer(c, n, m, place, log)
+	if err != nil {
+		return failed(stageHost, err)
+	}
+	if err := server.Start(starting); err != nil {
+		return failed(stageListen, err)
+	}
+	started()
+	apis := server.APIs()
+	log.Info("csi-proxy is ready", "apis", apiValue{&apis}.String())
+	ready()
+	return serveUntilStop(ctx, c.GraceTime, server, log)
+}
+
+// refuseSecondCopy finds another csi-proxy by its pipes before this one touches
+// anything. Opening the pipes later decides; this makes the usual case quick and harmless.
+func refuseSecondCopy(ctx context.Context, place pipe.Place, apis []wire.API) error {
+	for _, api := range apis {
+		probing, cancel := context.WithTimeout(ctx, probeTime)
+		conn, err := place.Dial(probing, api.Group, api.Version)
+		cancel()
+		if err == nil {
+			_ = conn.Close()
+			return fmt.Errorf("pipe %s is %w", pipe.Name(api.Group, api.Version), pipe.ErrInUse)
+		}
+	}
+	return nil
+}
+
+// newServer builds the agent for the node and the server before it.
+func newServer(c *config, n *node, m *metrics, place pipe.Place, log *slog.Logger) (*wire.Server, error) {
+	a, err := agent.New(winos.New(n.session, n.api, winos.Options{}), agent.Policy{
+		Roots: c.WorkingDirs, RequirePrivacy: c.RequirePrivacy, CallTimeout: c.CallTime, Logger: log, Observer: m,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return wire.NewServer(wire.ServerConfig{
+		Host: a, Place: place, APIs: c.APIs, Version: version.Number(), Logger: log,
+		Limits: wire.Limits{CallTimeout: c.CallTime}, Observer: m,
+	})
+}
+
+// startMetrics serves metrics when an address is set. Without one it returns nil
+// metrics, which count nothing.
+func startMetrics(ctx context.Context, c *config, log *slog.Logger) (m *metrics, stop func(), err error) {
+	if c.MetricsAddress == "" {
+		return nil, func() {}, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.MetricsAddress)
+	if err != nil {
+		return nil, nil, fmt.Errorf("-metrics-bind-address: %w", err)
+	}
+	log.Info("metrics are served", "address", listener.Addr().String())
+	m = newMetrics()
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() { defer close(ended); m.serve(serving, listener, log) }()
+	return m, func() { cancel(); <-ended }, nil
+}
+
+// serveUntilStop waits for ctx to end or a pipe to fail, then stops the server.
+func serveUntilStop(ctx context.Context, grace time.Duration, server *wire.Server, log *slog.Logger) error {
+	var failure error
+	select {
+	case <-ctx.Done():
+		log.Info("csi-proxy stops", "graceTime", grace.String())
+	case err := <-server.Failed():
+		failure = failed(stageRun, err)
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if err := server.Shutdown(stopping); err != nil {
+		// Their callers were told; this is no failure of stopping.
+		log.Warn("calls were cut off", "error", err)
+	}
+	log.Info("csi-proxy has stopped")
+	return failure
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+)
+
+// serviceName is only a label: a process that is one service is found by the
+// manager whatever name it gives. Source: SERVICE_TABLE_ENTRYW.
+const serviceName = "csi-proxy"
+
+// stopSignals are the signals that ask the program to stop: Ctrl-C and
+// Ctrl-Break, and the closing of the console, a log-off or a shutdown.
+func stopSignals() []os.Signal { return []os.Signal{os.Interrupt, windows.SIGTERM} }
+
+// runService runs the work as a Windows service until the manager stops it or
+// the work ends. Whether a manager is there is found by connecting to it: a
+// process started otherwise is refused at once.
+// Source: StartServiceCtrlDispatcherW, ERROR_FAILED_SERVICE_CONTROLLER_CONNECT.
+func runService(ctx context.Context, work func(ctx context.Context, ready func()) error) error {
+	s := &service{ctx: ctx, work: work}
+	err := svc.Run(serviceName, s)
+	switch {
+	case errors.Is(err, windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT):
+		return failed(stageService, fmt.Errorf("-windows-service: not started by the service control manager (Windows error %d); leave the flag out to run in a console", uint32(windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT)))
+	case err != nil:
+		return failed(stageService, fmt.Errorf("-windows-service: %w", err))
+	}
+	return s.result
+}
+
+// service is the work as the manager sees it.
+type service struct {
+	ctx    context.Context
+	work   func(ctx context.Context, ready func()) error
+	result error
+}
+
+// Execute implements svc.Handler. A failure of the work becomes the
+// service-specific exit code of its stage.
+func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
+	status <- svc.Status{State: svc.StartPending, WaitHint: waitHint}
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- s.work(ctx, func() { close(ready) }) }()
+
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			status <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
+		case request := <-requests:
+			switch request.Cmd {
+			case svc.Interrogate:
+				status <- request.CurrentStatus
+			case svc.Stop, svc.Shutdown:
+				status <- svc.Status{State: svc.StopPending, WaitHint: waitHint}
+				stop()
+			}
+		case s.result = <-ended:
+			code := exitCode(s.result)
+			return code != 0, uint32(code)
+		}
+	}
+}
+
+// waitHint tells the manager, in milliseconds, how long starting and stopping
+// may take before it has to worry: the longest grace time and a bit.
+const waitHint = uint32((maxGraceTime + maxGraceTime/10) / 1e6)

@@ -1,0 +1,54 @@
+package main
+
+import "errors"
+
+// stage is the part of the program's life in which it failed. Its number is the
+// exit code of the process and, under the service control manager, the
+// service-specific exit code. The numbers are part of the interface
+// (docs/operations.md) and never change their meaning.
+type stage int
+
+// The stages.
+const (
+	stageRun     stage = 1 // serving stopped by itself
+	stageFlags   stage = 2 // a flag's value cannot be accepted
+	stageLog     stage = 3 // the log cannot be written
+	stageHost    stage = 4 // the node cannot be opened
+	stageListen  stage = 5 // a pipe or socket cannot be opened
+	stageMetrics stage = 6 // the metrics address cannot be opened
+	stageService stage = 7 // the service control manager did not start us
+	stageStop    stage = 8 // the node could not be closed
+)
+
+// stageError is a failure with its stage.
+type stageError struct {
+	stage stage
+	cause error
+}
+
+func (e *stageError) Error() string { return e.cause.Error() }
+func (e *stageError) Unwrap() error { return e.cause }
+
+// failed wraps an error with its stage; nil stays nil.
+func failed(s stage, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &stageError{s, err}
+}
+
+// exitCode is the process's exit code for how it ended.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return int(stageFlags)
+	}
+	var staged *stageError
+	if errors.As(err, &staged) {
+		return int(staged.stage)
+	}
+	return int(stageRun)
+}
