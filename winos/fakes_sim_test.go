@@ -47,3 +47,19 @@ type elsewhereAPI struct {
 }
 
 func (a elsewhereAPI) FinalPath(context.Context, win32.Handle) (string, error) { return a.path, nil }
+
+func cimText(text string) *cim.Error { return &cim.Error{HRESULT: cim.Failed, Text: text} }
+
+// swappedAPI is a node on which every object that is opened for removal turns
+// out to be another one.
+type swappedAPI struct {
+	*sim.Node
+	name string
+}
+
+func (a swappedAPI) OpenAt(ctx context.Context, folder win32.Handle, name string, open win32.Open) (win32.Handle, error) {
+	if open.Access&win32.AccessDelete != 0 {
+		name = a.name
+	}
+	return a.Node.OpenAt(ctx, folder, name, open)
+}
