@@ -11,8 +11,8 @@ import (
 
 // portalChange carries out a change of one portal, given with its port.
 func (a *Agent) portalChange(ctx context.Context, op string, portal host.TargetPortal, do func(context.Context, host.TargetPortal) error) error {
-	c := a.mutation(op, "portal "+portalText(portal))
 	portal, err := parsePortal(portal)
+	c := a.mutation(op, "portal "+portalText(portal))
 	if err != nil {
 		return c.refused(err)
 	}
@@ -71,19 +71,26 @@ type iscsiTarget struct {
 	iqn    string
 }
 
+// parseTargetName checks a portal and a target name. What it returns with an
+// error names the target in that error.
 func parseTargetName(portal host.TargetPortal, iqn string) (iscsiTarget, error) {
-	checkedPortal, err := parsePortal(portal)
-	if err != nil {
-		return iscsiTarget{}, err
+	checkedPortal, portalErr := parsePortal(portal)
+	checkedIQN, iqnErr := parseIQN(iqn)
+	if iqnErr != nil {
+		checkedIQN = iqn
 	}
-	checkedIQN, err := parseIQN(iqn)
-	return iscsiTarget{checkedPortal, checkedIQN}, err
+	return iscsiTarget{checkedPortal, checkedIQN}, firstError(portalErr, iqnErr)
+}
+
+// String names the target in errors and logs.
+func (t iscsiTarget) String() string {
+	return "target " + objectText(t.iqn) + " at " + portalText(t.portal)
 }
 
 // ConnectTarget implements host.ISCSI.
 func (a *Agent) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error {
-	c := a.mutation("ConnectTarget", targetObject(iqn, portal))
 	t, err := parseTargetName(portal, iqn)
+	c := a.mutation("ConnectTarget", t.String())
 	if err = firstError(err, checkChap(options)); err != nil {
 		return c.refused(err)
 	}
@@ -97,14 +104,15 @@ func (a *Agent) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn
 	})
 }
 
-// explainMutual turns a refused mutual login into KindPrecondition as long as
-// nobody has set the initiator's secret: the credentials of the request may be right.
+// explainMutual says what is missing when a mutual login fails and nobody has
+// set the initiator's secret since the agent started: the credentials of the
+// request may be right.
 func (a *Agent) explainMutual(options host.ConnectOptions, err error) error {
 	if err == nil || options.AuthType != host.AuthMutualCHAP || a.initiatorSecretSet.Load() {
 		return err
 	}
-	if host.IsKind(err, host.KindUnauthenticated) {
-		return refuse(host.KindPrecondition, "mutual CHAP needs the initiator's secret, see SetMutualChapSecret: %w", err)
+	if host.IsKind(err, host.KindUnauthenticated) || host.IsKind(err, host.KindPrecondition) {
+		return refuse(host.KindPrecondition, "mutual CHAP needs the initiator's own secret, see SetMutualChapSecret: %w", err)
 	}
 	return err
 }
@@ -129,8 +137,8 @@ func (a *Agent) targetSessions(ctx context.Context, t iscsiTarget) ([]ISCSISessi
 // DisconnectTarget implements host.ISCSI. The persistent entry goes first: cut
 // off in between, the node must not log in again when it restarts.
 func (a *Agent) DisconnectTarget(ctx context.Context, portal host.TargetPortal, iqn string) error {
-	c := a.mutation("DisconnectTarget", targetObject(iqn, portal))
 	t, err := parseTargetName(portal, iqn)
+	c := a.mutation("DisconnectTarget", t.String())
 	if err != nil {
 		return c.refused(err)
 	}
@@ -159,8 +167,8 @@ func (a *Agent) endSession(ctx context.Context, session ISCSISession) error {
 
 // GetTargetDisks implements host.ISCSI.
 func (a *Agent) GetTargetDisks(ctx context.Context, portal host.TargetPortal, iqn string) ([]uint32, error) {
-	c := a.query("GetTargetDisks", targetObject(iqn, portal))
 	t, err := parseTargetName(portal, iqn)
+	c := a.query("GetTargetDisks", t.String())
 	if err != nil {
 		return nil, c.refused(err)
 	}

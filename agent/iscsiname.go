@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -156,8 +155,4 @@ func checkSecret(field, secret string) error {
 // hasControl reports whether the text has control characters or is no text.
 func hasControl(text string) bool {
 	return !utf8.ValidString(text) || strings.IndexFunc(text, unicode.IsControl) >= 0
-}
-
-func targetObject(iqn string, portal host.TargetPortal) string {
-	return fmt.Sprintf("target %s at %s", objectText(iqn), portalText(portal))
 }

@@ -1,0 +1,165 @@
+package agent_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/sim"
+)
+
+const (
+	iqn1, iqn2 = "iqn.2024-01.com.example:one", "iqn.2024-01.com.example:two"
+	secret1    = "secret-one-1"
+	secret2    = "secret-two-22"
+	ownSecret  = "secret-own-333"
+)
+
+func portal() host.TargetPortal { return host.TargetPortal{Address: "10.0.0.1"} }
+
+// targets puts two targets with CHAP behind one portal and starts the initiator.
+func (l *lab) targets(change ...func(*sim.ISCSITarget)) {
+	l.Helper()
+	for i, iqn := range []string{iqn1, iqn2} {
+		target := sim.ISCSITarget{
+			IQN: iqn, Portals: []string{"10.0.0.1:3260"}, ChapUser: "u",
+			ChapSecret: []string{secret1, secret2}[i],
+			LUNs:       []sim.DiskSpec{{Image: filepath.Join(l.TempDir(), "lun"), SizeBytes: 64 * mib}},
+		}
+		for _, c := range change {
+			c(&target)
+		}
+		l.ok(l.node.SetISCSITarget(l.ctx, target))
+	}
+	l.ok(l.agent.StartService(l.ctx, "MSiSCSI"))
+}
+
+func chap(secret string) host.ConnectOptions {
+	return host.ConnectOptions{AuthType: host.AuthOneWayCHAP, ChapUsername: "u", ChapSecret: secret}
+}
+
+func TestC049_C050_ISCSILife(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.targets()
+	l.want(host.KindNotFound, second(l.agent.DiscoverTargetPortal(l.ctx, portal())))
+	for range 2 {
+		l.ok(l.agent.AddTargetPortal(l.ctx, portal()))
+	}
+	portals, err := l.agent.ListTargetPortals(l.ctx)
+	l.ok(err)
+	if len(portals) != 1 || portals[0] != (host.TargetPortal{Address: "10.0.0.1", Port: 3260}) {
+		t.Errorf("portals are %v", portals)
+	}
+	iqns, err := l.agent.DiscoverTargetPortal(l.ctx, portal())
+	l.ok(err)
+	slices.Sort(iqns)
+	if !slices.Equal(iqns, []string{iqn1, iqn2}) {
+		t.Errorf("targets are %q", iqns)
+	}
+	l.want(host.KindPrecondition, second(l.agent.GetTargetDisks(l.ctx, portal(), iqn1)))
+	l.want(host.KindUnauthenticated, l.agent.ConnectTarget(l.ctx, portal(), iqn1, chap(secret2)))
+	for range 2 {
+		l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, chap(secret1)))
+		l.ok(l.agent.ConnectTarget(l.ctx, portal(), strings.ToUpper(iqn2), chap(secret2)))
+	}
+	disks1, err := l.agent.GetTargetDisks(l.ctx, portal(), iqn1)
+	l.ok(err)
+	disks2, err := l.agent.GetTargetDisks(l.ctx, portal(), iqn2)
+	l.ok(err)
+	if len(disks1) != 1 || len(disks2) != 1 || disks1[0] == disks2[0] {
+		t.Errorf("disks are %v and %v", disks1, disks2)
+	}
+	targets, err := l.agent.ListTargets(l.ctx)
+	l.ok(err)
+	if len(targets) != 2 || !targets[0].Connected || len(targets[0].DiskNumbers) != 1 {
+		t.Errorf("ListTargets = %+v", targets)
+	}
+	for range 2 {
+		l.ok(l.agent.DisconnectTarget(l.ctx, portal(), iqn1))
+	}
+	l.want(host.KindPrecondition, second(l.agent.GetTargetDisks(l.ctx, portal(), iqn1)))
+	if again, err := l.agent.GetTargetDisks(l.ctx, portal(), iqn2); err != nil || !slices.Equal(again, disks2) {
+		t.Errorf("the other target: %v, %v", again, err)
+	}
+	l.ok(l.agent.DisconnectTarget(l.ctx, portal(), iqn2))
+	for range 2 {
+		l.ok(l.agent.RemoveTargetPortal(l.ctx, portal()))
+	}
+	if text := l.log.String(); strings.Contains(text, "secret-") {
+		t.Errorf("the log holds a secret:\n%s", text)
+	}
+}
+
+func TestC049_MutualChap(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.targets(func(s *sim.ISCSITarget) { s.MutualSecret = ownSecret })
+	l.ok(l.agent.AddTargetPortal(l.ctx, portal()))
+	mutual := chap(secret1)
+	mutual.AuthType = host.AuthMutualCHAP
+	err := l.agent.ConnectTarget(l.ctx, portal(), iqn1, mutual)
+	l.want(host.KindPrecondition, err)
+	if err == nil || !strings.Contains(err.Error(), "SetMutualChapSecret") {
+		t.Errorf("the text is %v", err)
+	}
+	for _, secret := range []string{"", "secret-of11", strings.Repeat("s", 17)} {
+		l.want(host.KindInvalid, l.agent.SetMutualChapSecret(l.ctx, secret))
+	}
+	for range 2 {
+		l.ok(l.agent.SetMutualChapSecret(l.ctx, ownSecret))
+	}
+	l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, mutual))
+	if text := l.log.String(); strings.Contains(text, "secret-") {
+		t.Errorf("the log holds a secret:\n%s", text)
+	}
+}
+
+func TestISCSIRefusals(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	calls := l.calls(func() {
+		for _, bad := range []host.TargetPortal{{}, {Address: "10.0.0.1", Port: 65536}, {Address: "10.0.0.1;x"}} {
+			for _, err := range []error{
+				l.agent.AddTargetPortal(l.ctx, bad), l.agent.RemoveTargetPortal(l.ctx, bad), second(l.agent.DiscoverTargetPortal(l.ctx, bad)),
+				l.agent.ConnectTarget(l.ctx, bad, iqn1, host.ConnectOptions{}), l.agent.DisconnectTarget(l.ctx, bad, iqn1),
+				second(l.agent.GetTargetDisks(l.ctx, bad, iqn1)), l.agent.ConnectTarget(l.ctx, portal(), "x", host.ConnectOptions{}),
+				l.agent.DisconnectTarget(l.ctx, portal(), ""), l.agent.ConnectTarget(l.ctx, portal(), iqn1, host.ConnectOptions{AuthType: 7}),
+			} {
+				l.want(host.KindInvalid, err)
+			}
+		}
+	})
+	if len(calls) != 0 {
+		t.Errorf("bad requests reached the node: %q", calls)
+	}
+}
+
+func TestC052_LoginsAreNotPersistent(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.targets()
+	l.ok(l.agent.AddTargetPortal(l.ctx, portal()))
+	l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, chap(secret1)))
+	// A login an administrator has made persistent is forgotten at disconnect.
+	l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn2, chap(secret2)))
+	rows, err := l.node.Query(l.ctx, `root\Microsoft\Windows\Storage`, `SELECT * FROM MSFT_iSCSISession WHERE TargetNodeAddress = '`+iqn2+`'`)
+	l.ok(err)
+	if len(rows) != 1 {
+		t.Fatalf("sessions are %v", rows)
+	}
+	_, err = l.node.Exec(l.ctx, `root\Microsoft\Windows\Storage`, rows[0].Path, "Register", nil)
+	l.ok(err)
+	l.ok(l.agent.DisconnectTarget(l.ctx, portal(), iqn2))
+	l.ok(l.node.Reboot(l.ctx))
+	l.ok(l.agent.StartService(l.ctx, "MSiSCSI"))
+	targets, err := l.agent.ListTargets(l.ctx)
+	l.ok(err)
+	for _, target := range targets {
+		if target.Connected {
+			t.Errorf("%s is connected after the restart", target.IQN)
+		}
+	}
+}
