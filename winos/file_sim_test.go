@@ -8,6 +8,7 @@ import (
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos"
+	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
 // openPath opens a path of drive C, one name after the other, and closes the
@@ -224,4 +225,77 @@ func TestC096_MountIsProvenByHandle(t *testing.T) {
 	must(t, root.Close())
 	paths, err := os.MountPaths(t.Context(), id)
 	isTrue(t, err == nil && len(paths) == 0, "mounted at %q, %v", paths, err)
+}
+
+// A file that another process keeps for itself exists, and can be described.
+func TestOpenOfAFileInUse(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	must(t, node.WriteFile(t.Context(), `C:\d\locked`, []byte("x")))
+	folder := openPath(t, os, "d")
+	const readData, nobodyElse = win32.FileListDir, 0
+	h, err := node.CreateFile(t.Context(), `C:\d\locked`, win32.Open{Access: readData, Share: nobodyElse})
+	must(t, err)
+	locked, err := folder.Open(t.Context(), "locked")
+	must(t, err)
+	isTrue(t, info(t, locked).Kind == agent.FileRegular, "locked file is %+v", info(t, locked))
+	wantKind(t, locked.Remove(t.Context()), host.KindBusy)
+	must(t, locked.Close())
+	must(t, node.CloseHandle(h))
+
+	must(t, node.MakeDir(t.Context(), `C:\d\held`))
+	h, err = node.CreateFile(t.Context(), `C:\d\held`, win32.Open{Access: readData, Share: nobodyElse})
+	must(t, err)
+	_, err = folder.Open(t.Context(), "held") // a folder has to be held by us too
+	wantKind(t, err, host.KindBusy)
+	must(t, node.CloseHandle(h))
+}
+
+func TestReparseKinds(t *testing.T) {
+	t.Parallel()
+	junction, err := win32.EncodeMountPoint(`C:\target`)
+	must(t, err)
+	for _, tt := range []struct {
+		name   string
+		buffer []byte
+		want   agent.FileInfo
+	}{
+		{"junction", junction, agent.FileInfo{Kind: agent.FileJunction, Target: `C:\target`}},
+		{"foreign link", []byte{0x1D, 0, 0, 0xA0, 4, 0, 0, 0, 2, 0, 0, 0}, agent.FileInfo{Kind: agent.FileReparse}},
+		{"deduplicated content", []byte{0x13, 0, 0, 0x80, 4, 0, 0, 0, 2, 0, 0, 0}, agent.FileInfo{Kind: agent.FileFolder}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			node, os := newNode(t, sim.Config{})
+			must(t, node.MakeDir(t.Context(), `C:\point`))
+			open := win32.Open{Access: win32.FileWriteAttr, Share: win32.ShareRead | win32.ShareWrite}
+			h, err := node.CreateFile(t.Context(), `C:\point`, open)
+			must(t, err)
+			_, err = node.DeviceIoControl(t.Context(), h, win32.FsctlSetReparsePoint, tt.buffer, nil)
+			must(t, err)
+			must(t, node.CloseHandle(h))
+			point := openPath(t, os, "point")
+			got := info(t, point)
+			tt.want.Identity = got.Identity
+			isTrue(t, got == tt.want, "info %+v, want %+v", got, tt.want)
+			must(t, point.Close())
+		})
+	}
+}
+
+// The mount manager says success for a path at which nothing is mounted.
+func TestUnmountIsProvenByHandle(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	_, id := newVolume(t, node, os)
+	must(t, node.MakeDir(t.Context(), `C:\mnt`))
+	folder := openPath(t, os, "mnt")
+	must(t, os.Mount(t.Context(), id, folder))
+	must(t, folder.Close())
+	deceived := newOS(node, elsewhereAPI{node, `\\?\C:\Windows`})
+	point := openPath(t, deceived, "mnt")
+	wantKind(t, deceived.Unmount(t.Context(), point), host.KindBusy)
+	wantKind(t, point.Remove(t.Context()), host.KindBusy)
+	isTrue(t, info(t, point).Kind == agent.FileMountPoint, "mount point became %+v", info(t, point))
+	must(t, point.Close())
 }

@@ -62,18 +62,6 @@ func decodeDeviceNumber(b []byte) (deviceNumber, error) {
 	return deviceNumber{deviceType: le.Uint32(b), disk: le.Uint32(b[4:]), partition: le.Uint32(b[8:])}, nil
 }
 
-// scsiAddress is SCSI_ADDRESS.
-type scsiAddress struct {
-	port, path, target, lun uint8
-}
-
-func decodeSCSIAddress(b []byte) (scsiAddress, error) {
-	if err := atLeast(b, "SCSI_ADDRESS", 8); err != nil {
-		return scsiAddress{}, err
-	}
-	return scsiAddress{port: b[4], path: b[5], target: b[6], lun: b[7]}, nil
-}
-
 // decodeLength is GET_LENGTH_INFORMATION: the size of a disk or volume in bytes.
 func decodeLength(b []byte) (int64, error) {
 	if err := atLeast(b, "GET_LENGTH_INFORMATION", 8); err != nil {
