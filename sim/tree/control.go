@@ -21,7 +21,7 @@ func (t *Tree) FileAttributes(ctx context.Context, path string) (uint32, error) 
 	defer t.leave(at)
 	t.mu.Lock()
 	defer t.unlock()
-	stat, err := at.node.object.stat()
+	stat, err := at.node.freshStat()
 	if err != nil {
 		return 0, fail("GetFileAttributes", path, hostCode(err))
 	}

@@ -24,7 +24,7 @@ func (t *Tree) Info(ctx context.Context, h win32.Handle) (win32.FileInfo, error)
 	if code != 0 {
 		return win32.FileInfo{}, fail("Info", "", code)
 	}
-	stat, err := open.node.object.stat()
+	stat, err := open.node.freshStat()
 	if err != nil {
 		return win32.FileInfo{}, fail("Info", open.node.hostPath(), hostCode(err))
 	}
@@ -39,6 +39,15 @@ func (t *Tree) Info(ctx context.Context, h win32.Handle) (win32.FileInfo, error)
 		info.SizeBytes = stat.sizeBytes
 	}
 	return info, nil
+}
+
+// freshStat describes the object as it is now. Only of files does anything change
+// that Info tells.
+func (n *node) freshStat() (hostStat, error) {
+	if n.stat.kind != hostFile {
+		return n.stat, nil
+	}
+	return n.object.stat()
 }
 
 // attributes are the file attributes. A host file that nobody may write is read-only.

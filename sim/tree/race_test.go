@@ -91,7 +91,7 @@ func TestC096_SwapRace(t *testing.T) {
 	})
 	for worker := range 4 {
 		workers.Go(func() {
-			for round := range 150 {
+			for round := range 40 {
 				name := fmt.Sprintf(`C:\p\x\%d-%d`, worker, round)
 				_ = b.WriteFile(ctx, name, []byte("dead"))
 				_ = b.WriteFile(ctx, `C:\p\x\canary`, []byte("dead"))
@@ -121,7 +121,7 @@ func TestParallelUse(t *testing.T) {
 	var workers sync.WaitGroup
 	for worker := range 6 {
 		workers.Go(func() {
-			for round := range 40 {
+			for round := range 10 {
 				base := fmt.Sprintf(`C:\w\%d`, (worker+round)%4)
 				_ = b.MakeFolder(ctx, base+`\m`)
 				_ = b.SetVolumeMountPoint(ctx, base+`\m\`, volumeD)
@@ -151,7 +151,7 @@ func TestHandlesAreNotLeaked(t *testing.T) {
 	b.must(b.symlink(`C:\a`, "self", `self`, true))
 	b.must(b.symlink(`C:\a`, "gone", `C:\gone`, true))
 	handles, nodes := b.OpenHandles(), len(b.nodes)
-	for range 100 {
+	for range 5 {
 		for _, path := range []string{
 			`C:\a\b\f`, `C:\a\b\none`, `C:\a\none\x`, `C:\a\b\f\x`, `C:\a\self\x`, `C:\a\gone\x`, `C:\a\b\f:s`, `Q:\x`, volumeE, `\\s\s\x`,
 		} {
