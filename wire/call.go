@@ -96,24 +96,23 @@ func (p *pipeServer) limited(ctx context.Context, m *method, request proto.Messa
 // errTooManyCalls is a call beyond Limits.MaxConcurrentCallsPerPipe.
 var errTooManyCalls = errors.New("too many calls at once on this pipe; try again")
 
-// decodeRequest reads a request into the newest message.
+// decodeRequest reads a request into the newest message. An error of decode is
+// gRPC's own, such as a message that is too large, and stands.
 func (m *method) decodeRequest(decode func(any) error) (proto.Message, error) {
-	request := m.newRequest()
-	if err := decode(request); err != nil {
-		// Of the codes that gRPC gives here, Internal is for bytes that are no such
-		// message. The others, such as a message that is too large, stand.
-		if s, ok := status.FromError(err); ok && s.Code() != codes.Internal {
-			return nil, err
-		}
+	read := reading{request: m.newRequest()}
+	if err := decode(&read); err != nil {
+		return nil, err
+	}
+	if read.err != nil {
 		return nil, m.malformed(errors.New("the request is no such message"))
 	}
-	if err := checkPairing(request); err != nil {
+	if err := checkPairing(read.request); err != nil {
 		return nil, m.malformed(err)
 	}
 	if m.request == nil {
-		return request, nil
+		return read.request, nil
 	}
-	return m.request.upgrade(request, m.label)
+	return m.request.upgrade(read.request, m.label)
 }
 
 func (m *method) newRequest() proto.Message {

@@ -51,7 +51,11 @@ func DecodeRequest(api API, name string, request []byte) (proto.Message, error) 
 	for _, v := range table() {
 		for _, m := range v.methods {
 			if v.api == api && m.name == name {
-				return m.decodeRequest(func(into any) error { return proto.Unmarshal(request, into.(proto.Message)) })
+				return m.decodeRequest(func(into any) error {
+					read := into.(*reading)
+					read.err = proto.Unmarshal(request, read.request)
+					return nil
+				})
 			}
 		}
 	}

@@ -54,6 +54,7 @@ func newPipeServer(v version, s *site, limits Limits, logger *slog.Logger, obser
 	}
 	p.grpc = grpc.NewServer(
 		grpc.Creds(newCallerCredentials()),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(limits.MaxMessageBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreamsPerConn),
