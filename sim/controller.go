@@ -74,6 +74,10 @@ type FileController interface {
 	MakeLink(ctx context.Context, path, target string) error
 	// RemoveFile removes a file, a link or an empty folder.
 	RemoveFile(ctx context.Context, path string) error
+	// SwapForLink replaces an object by a directory symbolic link to target, as
+	// an attacker who wins a race does: open handles do not stop it. It returns
+	// the name under which the object goes on in its folder.
+	SwapForLink(ctx context.Context, path, target string) (movedTo string, err error)
 }
 
 // SystemController is power and services.

@@ -123,6 +123,7 @@ func (n *Node) attachLocked(spec DiskSpec, from origin) (*disk, error) {
 	if err := n.openDiskLocked(d); err != nil {
 		return nil, err
 	}
+	d.Spec.SizeBytes = 0 // made once; a medium that is lost later stays lost
 	d.SizeBytes = d.img.SizeBytes()
 	if seen, ok := n.state.Seen[d.seenKey()]; ok {
 		d.Offline, d.ReadOnly, d.Reason = seen.Offline, seen.ReadOnly, seen.Reason

@@ -209,6 +209,11 @@ func (n *Node) MakeLink(ctx context.Context, path, target string) error {
 	return n.files.MakeLink(ctx, path, target, tree.FolderSymlink)
 }
 
+// SwapForLink implements FileController.
+func (n *Node) SwapForLink(ctx context.Context, path, target string) (string, error) {
+	return n.files.ForceSwap(ctx, path, target)
+}
+
 // RemoveFile implements FileController.
 func (n *Node) RemoveFile(ctx context.Context, path string) error {
 	h, err := n.files.CreateFile(ctx, path, win32.Open{Access: win32.AccessDelete, Share: win32.ShareRead | win32.ShareWrite | win32.ShareDelete})

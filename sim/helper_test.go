@@ -168,3 +168,6 @@ func open(t *testing.T, n *Node, path string, access uint32) win32.Handle {
 	t.Cleanup(func() { _ = n.CloseHandle(h) })
 	return h
 }
+
+// wqlText escapes a text for a literal.
+func wqlText(s string) string { return strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/csi-windows/csi-windows/sim/internal/folder"
 	"github.com/csi-windows/csi-windows/sim/tree"
 	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/winos/win32"
@@ -86,7 +87,7 @@ func Open(_ context.Context, config Config) (*Node, error) {
 	if err := config.complete(); err != nil {
 		return nil, fmt.Errorf("open node: %w", err)
 	}
-	lock, err := lockFolder(filepath.Join(config.Dir, lockFile))
+	lock, err := folder.Lock(filepath.Join(config.Dir, lockFile))
 	if err != nil {
 		return nil, fmt.Errorf("open node %s: %w", config.Dir, err)
 	}
@@ -123,12 +124,7 @@ func (c *Config) complete() error {
 			*polls = 2
 		}
 	}
-	for _, folder := range []string{dir, filepath.Join(dir, disksFolder)} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.MkdirAll(filepath.Join(dir, disksFolder), 0o755)
 }
 
 func defaultText(s *string, value string) {
@@ -150,7 +146,7 @@ func (n *Node) load() error {
 	}
 	n.off.Store(n.state.Off)
 	var files tree.State
-	if err := readJSON(n.saver.path, &files); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := folder.ReadJSON(n.saver.path, &files); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	n.files.Restore(files)

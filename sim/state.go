@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/csi-windows/csi-windows/sim/internal/folder"
 	"github.com/csi-windows/csi-windows/sim/tree"
 )
 
@@ -59,7 +60,7 @@ func newState(config *Config) nodeState {
 
 // loadState reads the state of the folder; ok is false on a new node.
 func loadState(dir string) (state nodeState, ok bool, err error) {
-	err = readJSON(filepath.Join(dir, stateFile), &state)
+	err = folder.ReadJSON(filepath.Join(dir, stateFile), &state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nodeState{}, false, nil
 	}
@@ -80,7 +81,7 @@ func (n *Node) saveLocked() error {
 	if bytes.Equal(data, n.saved) {
 		return nil
 	}
-	if err := writeAtomically(filepath.Join(n.config.Dir, stateFile), data); err != nil {
+	if err := folder.Write(filepath.Join(n.config.Dir, stateFile), data); err != nil {
 		return fmt.Errorf("save node: %w", err)
 	}
 	n.saved = data
@@ -105,31 +106,11 @@ func (s *filesSaver) save(state tree.State) error {
 	if bytes.Equal(data, s.last) {
 		return nil
 	}
-	if err := writeAtomically(s.path, data); err != nil {
+	if err := folder.Write(s.path, data); err != nil {
 		return err
 	}
 	s.last = data
 	return nil
-}
-
-func readJSON(path string, into any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
-}
-
-// writeAtomically replaces a file so that a reader sees the old or the new one.
-func writeAtomically(path string, data []byte) error {
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
 }
 
 // imageSize is the size of a medium.

@@ -165,7 +165,7 @@ func (n *Node) contentLocked(v *volume) string {
 // contentFolder lies beside the image, so that it moves with the disk, and is
 // named by the file system's serial number, so that a format starts empty.
 func contentFolder(v *volume) string {
-	return filepath.Join(v.disk().Spec.Image+".d", fmt.Sprintf("%016x", v.fs.Serial))
+	return filepath.Join(v.disk().Spec.Image+contentSuffix, fmt.Sprintf("%016x", v.fs.Serial))
 }
 
 // removeVolumesLocked takes the volumes of a disk away: orderly, with a flush,

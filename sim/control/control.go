@@ -1,0 +1,154 @@
+// Package control lets another process change and watch a simulated node: a
+// small HTTP server over any listener, and a client that implements
+// sim.Controller. It is for test beds: whoever reaches the listener rules the
+// node.
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/csi-windows/csi-windows/sim"
+	"github.com/csi-windows/csi-windows/winos/cim"
+	"github.com/csi-windows/csi-windows/winos/win32"
+)
+
+// bodyMaxBytes bounds a message: the largest is a file's content.
+const bodyMaxBytes = 64 << 20
+
+// Listen opens the listener of an address: a path is a unix socket, replaced
+// when an earlier process left it behind; "host:port" is TCP.
+func Listen(address string) (net.Listener, error) {
+	network := networkOf(address)
+	if network == "unix" {
+		if conn, err := net.Dial(network, address); err == nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("listen %s: another process serves it", address)
+		}
+		if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+	}
+	return net.Listen(network, address)
+}
+
+// DefaultAddress is where the control of the node in folder dir listens when
+// nothing else is said: a socket in the folder, or a TCP port of this machine
+// where there are no unix sockets.
+func DefaultAddress(dir string) string {
+	if runtime.GOOS == "windows" {
+		return "127.0.0.1:17433"
+	}
+	return dir + "/control.sock"
+}
+
+func networkOf(address string) string {
+	if strings.ContainsAny(address, `/\`) {
+		return "unix"
+	}
+	return "tcp"
+}
+
+// request and response are the one message shape: arguments in order.
+type request struct {
+	Args []json.RawMessage `json:"args"`
+}
+
+type response struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *failure        `json:"error,omitempty"`
+}
+
+// failure carries an error over the wire; typed ones keep their type.
+type failure struct {
+	Text  string       `json:"text"`
+	Win32 *win32.Error `json:"win32,omitempty"`
+	CIM   *cim.Error   `json:"cim,omitempty"`
+}
+
+func newFailure(err error) *failure {
+	f := &failure{Text: err.Error()}
+	errors.As(err, &f.Win32)
+	errors.As(err, &f.CIM)
+	return f
+}
+
+func (f *failure) err() error {
+	switch {
+	case f.Win32 != nil:
+		return f.Win32
+	case f.CIM != nil:
+		return f.CIM
+	}
+	return errors.New(f.Text)
+}
+
+// handler runs one method on the node.
+type handler func(ctx context.Context, node sim.Controller, args []json.RawMessage) (any, error)
+
+// decode reads the arguments into pointers.
+func decode(args []json.RawMessage, into ...any) error {
+	if len(args) != len(into) {
+		return fmt.Errorf("%d arguments, want %d", len(args), len(into))
+	}
+	for i := range into {
+		if err := json.Unmarshal(args[i], into[i]); err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Serve answers on the listener until ctx ends, and closes the listener.
+func Serve(ctx context.Context, listener net.Listener, node sim.Controller) error {
+	table := methods()
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer(w, r, node, table[strings.TrimPrefix(r.URL.Path, "/")])
+		}),
+	}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		_ = server.Close()
+	})
+	err := server.Serve(listener)
+	if !stop() {
+		<-stopped
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func answer(w http.ResponseWriter, r *http.Request, node sim.Controller, run handler) {
+	if run == nil || r.Method != http.MethodPost {
+		http.NotFound(w, r)
+		return
+	}
+	var in request
+	out := response{}
+	result, err := any(nil), json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMaxBytes)).Decode(&in)
+	if err == nil {
+		result, err = run(r.Context(), node, in.Args)
+	}
+	if err == nil {
+		out.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		out.Error = newFailure(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out) // the client is gone: nobody to tell
+}
