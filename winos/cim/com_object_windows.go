@@ -109,7 +109,7 @@ func (o *object) system(name string) (text string, ok bool) {
 	if value.VT != ole.VT_BSTR {
 		return "", false
 	}
-	return value.ToString(), true
+	return variantText(&value), true
 }
 
 // put sets an in-parameter with the type that its signature gives it.
@@ -191,8 +191,14 @@ func wide(text string) *uint16 {
 	return p
 }
 
+// bstrText reads a BSTR up to its first NUL: the length of one may count more.
 func bstrText(b *int16) string {
 	return windows.UTF16ToString(unsafe.Slice((*uint16)(unsafe.Pointer(b)), ole.SysStringLen(b)))
+}
+
+// variantText is the text of a VT_BSTR; a null pointer is the empty text.
+func variantText(v *ole.VARIANT) string {
+	return bstrText(*(**int16)(unsafe.Pointer(&v.Val)))
 }
 
 func freeBSTR(b *int16) { _ = ole.SysFreeString(b) }

@@ -40,7 +40,7 @@ func fromVariant(v *ole.VARIANT, cimType int32) (any, error) {
 	case v.VT&ole.VT_ARRAY != 0:
 		return fromArray(v, cimType&^cimArray)
 	case v.VT == ole.VT_BSTR:
-		return typed(v.ToString(), cimType)
+		return typed(variantText(v), cimType)
 	case v.VT == ole.VT_UNKNOWN:
 		return fromUnknown((*object)(unsafe.Pointer(v.ToIUnknown())))
 	}
