@@ -119,3 +119,12 @@ func (l *Log) mustBeCalm(s *Stack) {
 		}
 	}
 }
+
+// Take returns what was logged since the last Take, and forgets it.
+func (l *Log) Take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.text.String()
+	l.text.Reset()
+	return taken
+}

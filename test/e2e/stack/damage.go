@@ -2,7 +2,6 @@ package stack
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -68,22 +67,4 @@ func (s *Stack) ImageSum(number uint32) string {
 	data, err := os.ReadFile(s.Disk(number).Spec.Image)
 	s.OK(err)
 	return fmt.Sprintf("%x", sha256.Sum256(data))
-}
-
-// Children returns the process ids of this process's children, and none where
-// there is no /proc.
-func (s *Stack) Children() []string {
-	s.Helper()
-	lists, err := filepath.Glob("/proc/self/task/*/children")
-	s.OK(err)
-	var children []string
-	for _, list := range lists {
-		data, err := os.ReadFile(list)
-		if errors.Is(err, fs.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such process") {
-			continue // the thread has ended
-		}
-		s.OK(err)
-		children = append(children, strings.Fields(string(data))...)
-	}
-	return children
 }
