@@ -190,13 +190,20 @@ func (l *lab) junction(path, target string) {
 	l.ok(errors.Join(err, l.node.CloseHandle(h)))
 }
 
-// calls runs do and returns the names and objects of the calls it made.
-func (l *lab) calls(do func()) []string {
+// callLog runs do and returns the calls it made.
+func (l *lab) callLog(do func()) []sim.Call {
 	l.Helper()
 	l.ok(l.node.RecordCalls(l.ctx, true))
 	do()
 	log, err := l.node.CallLog(l.ctx)
 	l.ok(errors.Join(err, l.node.RecordCalls(l.ctx, false)))
+	return log
+}
+
+// calls is callLog with names and objects only.
+func (l *lab) calls(do func()) []string {
+	l.Helper()
+	log := l.callLog(do)
 	names := make([]string, 0, len(log))
 	for _, call := range log {
 		names = append(names, strings.TrimSpace(call.Name+" "+call.Object))
