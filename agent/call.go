@@ -31,6 +31,7 @@ type call struct {
 
 	// The rest belongs to the mutex of the lock table.
 	held      []want
+	waiting   bool // for a lock
 	ended     bool
 	abandoned bool
 	hung      bool
@@ -144,17 +145,28 @@ func (a *Agent) bounded(ctx context.Context) (context.Context, context.CancelFun
 // lock takes further locks in the middle of a job. They must come after those
 // the call holds in the order of lockClass.
 func (c *call) lock(ctx context.Context, wants ...want) error {
-	if err := c.agent.locks.acquire(ctx, c.op, wants); err != nil {
+	t := c.agent.locks
+	c.setWaiting(true)
+	err := t.acquire(ctx, c.op, wants)
+	c.setWaiting(false)
+	if err != nil {
 		return err
 	}
-	t := c.agent.locks
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.held = append(c.held[:len(c.held):len(c.held)], wants...)
 	if c.abandoned {
 		c.markStuckLocked(wants)
 	}
-	return nil
+	// A caller that saw this call wait stays for its answer, so nothing that
+	// could hang may begin once the context has ended.
+	return ctx.Err()
+}
+
+func (c *call) setWaiting(waiting bool) {
+	c.agent.locks.mu.Lock()
+	c.waiting = waiting
+	c.agent.locks.mu.Unlock()
 }
 
 // unlock gives back the locks that lock took last.
@@ -188,13 +200,14 @@ func (c *call) end(err error) {
 	}
 }
 
-// abandon notes that the caller has gone while the job still runs, and reports
-// whether it does.
+// abandon notes that the caller goes while the job still runs. It reports false
+// when the answer is there or about to be: the job has ended, or waits for a
+// lock, which it gives up by itself.
 func (c *call) abandon() bool {
 	t := c.agent.locks
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.ended {
+	if c.ended || c.waiting {
 		return false
 	}
 	c.abandoned = true
