@@ -72,12 +72,12 @@ func run[T any](ctx context.Context, c *call, wants []want, job func(context.Con
 	}
 	c.held = wants
 	results := make(chan result, 1)
-	go func() {
+	c.agent.workers.start(func() {
 		value, err := guarded(ctx, c, job)
 		err = named(c.op, c.object, err)
 		c.end(err)
 		results <- result{value, err}
-	}()
+	})
 	select {
 	case r := <-results:
 		return r.value, r.err
