@@ -2,6 +2,8 @@ package winos
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/csi-windows/csi-windows/agent"
@@ -120,7 +122,7 @@ func (o *OS) createDataPartition(ctx context.Context, number uint32) error {
 // that can be opened. Windows makes the volume device, and its name, some time
 // after the partition. Source: "Naming a Volume".
 func (o *OS) awaitVolume(ctx context.Context, number uint32, before []agent.Partition) error {
-	return o.poll(ctx, func() (bool, error) {
+	err := o.poll(ctx, func() (bool, error) {
 		after, err := o.Partitions(ctx, number)
 		if err != nil {
 			return false, err
@@ -141,6 +143,10 @@ func (o *OS) awaitVolume(ctx context.Context, number uint32, before []agent.Part
 		}
 		return err == nil, err
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the volume of the new partition has not arrived: %w", err)
+	}
+	return err
 }
 
 // SetDiskOnline brings a disk online or takes it offline; a disk that is there

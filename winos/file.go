@@ -1,6 +1,7 @@
 package winos
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -222,36 +223,44 @@ func (f *file) remove(ctx context.Context) error {
 		return err
 	}
 	if info.Kind == agent.FileMountPoint {
-		if err := f.os.deleteMountPoint(ctx, f.handle); err != nil {
+		if err := f.deleteMountPoint(ctx); err != nil {
 			return err
 		}
 	}
-	if err := f.reopenForRemoval(ctx, info.Identity); err != nil {
+	if err := f.reopen(ctx, removeAccess, nil); err != nil {
 		return err
 	}
 	return f.os.api.Delete(ctx, f.handle)
 }
 
-// reopenForRemoval trades the handle for one that may delete.
-func (f *file) reopenForRemoval(ctx context.Context, identity agent.FileIdentity) error {
-	closing := f.handle
-	f.handle = 0
-	if err := f.os.api.CloseHandle(closing); err != nil {
-		return err
-	}
-	f.parent.mu.Lock()
-	h, err := f.os.api.OpenAt(ctx, f.parent.handle, f.name, win32.Open{Access: removeAccess, Share: holdShare})
-	f.parent.mu.Unlock()
+// reopen trades the handle for one with other rights, or, with meanwhile, does
+// something for which Windows must have the object alone. The folder above stays
+// held, so the name can lead to another object only if the object itself was
+// moved; that is found out, and is KindBusy. The caller holds n.mu.
+func (n *node) reopen(ctx context.Context, access uint32, meanwhile func() error) error {
+	before, err := n.os.api.Info(ctx, n.handle)
 	if err != nil {
 		return err
 	}
-	f.handle = h
-	info, err := f.os.api.Info(ctx, h)
-	if err != nil {
-		return err
+	closing := n.handle
+	n.handle = 0
+	err = n.os.api.CloseHandle(closing)
+	if err == nil && meanwhile != nil {
+		err = meanwhile()
 	}
-	if identityOf(info) != identity {
-		return failAs(host.KindBusy, "Remove", f.name, errReplaced)
+	n.parent.mu.Lock()
+	h, openErr := n.os.api.OpenAt(ctx, n.parent.handle, n.name, win32.Open{Access: access, Share: holdShare})
+	n.parent.mu.Unlock()
+	if openErr != nil {
+		return cmp.Or(err, openErr)
+	}
+	n.handle = h
+	after, infoErr := n.os.api.Info(ctx, h)
+	switch {
+	case err != nil || infoErr != nil:
+		return cmp.Or(err, infoErr)
+	case identityOf(after) != identityOf(before):
+		return failAs(host.KindBusy, "Reopen", n.name, errReplaced)
 	}
 	return nil
 }

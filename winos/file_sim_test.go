@@ -171,6 +171,24 @@ func TestMount(t *testing.T) {
 	isTrue(t, err == nil && string(data) == "kept", "%q, %v", data, err)
 }
 
+// The mount manager may want the folder for itself.
+func TestMountManagerAlone(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	_, id := newVolume(t, node, os)
+	must(t, node.MakeDir(t.Context(), `C:\mnt`))
+	folder := openPath(t, os, "mnt")
+	addFault(t, node, sim.Fault{Call: "win32.SetVolumeMountPoint", Win32: 32})
+	must(t, os.Mount(t.Context(), id, folder))
+	addFault(t, node, sim.Fault{Call: "win32.DeleteVolumeMountPoint", Win32: 32})
+	must(t, os.Unmount(t.Context(), folder))
+	addFault(t, node, sim.Fault{Call: "win32.SetVolumeMountPoint", Count: 2, Win32: 32})
+	wantKind(t, os.Mount(t.Context(), id, folder), host.KindBusy)
+	isTrue(t, info(t, folder).Kind == agent.FileFolder, "folder became %+v", info(t, folder))
+	isTrue(t, node.RemoveFile(t.Context(), `C:\mnt`) != nil, "the folder is no longer held")
+	must(t, folder.Close())
+}
+
 func TestC027_RemoveOfAMountPoint(t *testing.T) {
 	t.Parallel()
 	node, os := newNode(t, sim.Config{})

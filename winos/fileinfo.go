@@ -2,18 +2,9 @@ package winos
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/csi-windows/csi-windows/agent"
-	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/winos/win32"
-)
-
-var (
-	errRoot     = errors.New("the root folder of a volume cannot be removed")
-	errReplaced = errors.New("another object has taken its place")
 )
 
 // nameSurrogate marks reparse tags that stand for another place. Tags without it
@@ -69,81 +60,4 @@ func (o *OS) readReparse(ctx context.Context, h win32.Handle) (win32.Reparse, er
 
 func identityOf(info win32.FileInfo) agent.FileIdentity {
 	return agent.FileIdentity{VolumeSerial: info.VolumeSerial, FileID: info.FileID}
-}
-
-// Mount mounts the volume at an open, empty folder. The mount manager takes a
-// path; that the folder behind it is the one that is held is proven afterwards by
-// reading the mount back through the handle. Source: SetVolumeMountPointW.
-func (o *OS) Mount(ctx context.Context, id string, folder agent.File) error {
-	held, ok := folder.(*file)
-	if !ok {
-		return failAs(host.KindInternal, "Mount", id, errors.New("the folder is not one of this system"))
-	}
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	if err := o.mount(ctx, id, held.handle); err != nil {
-		return fail("Mount", id+" at "+held.name, err)
-	}
-	return nil
-}
-
-func (o *OS) mount(ctx context.Context, id string, folder win32.Handle) error {
-	path, err := o.api.FinalPath(ctx, folder)
-	if err != nil {
-		return err
-	}
-	if err := o.api.SetVolumeMountPoint(ctx, withBackslash(path), id); err != nil {
-		return err
-	}
-	info, err := o.fileInfo(ctx, folder)
-	if err == nil && info.Kind == agent.FileMountPoint && strings.EqualFold(info.Target, id) {
-		return nil
-	}
-	if err == nil {
-		err = failAs(host.KindPrecondition, "Mount", id, fmt.Errorf("%s is not the folder that was opened", path))
-	}
-	return errors.Join(err, o.api.DeleteVolumeMountPoint(ctx, withBackslash(path)))
-}
-
-// Unmount removes the mount point that is open; the folder stays. Source:
-// DeleteVolumeMountPointW.
-func (o *OS) Unmount(ctx context.Context, mountPoint agent.File) error {
-	held, ok := mountPoint.(*file)
-	if !ok {
-		return failAs(host.KindInternal, "Unmount", "", errors.New("the mount point is not one of this system"))
-	}
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	info, err := o.fileInfo(ctx, held.handle)
-	if err == nil && info.Kind != agent.FileMountPoint {
-		err = failAs(host.KindPrecondition, "Unmount", held.name, errors.New("nothing is mounted here"))
-	}
-	if err == nil {
-		err = o.deleteMountPoint(ctx, held.handle)
-	}
-	if err != nil {
-		return fail("Unmount", held.name, err)
-	}
-	return nil
-}
-
-// deleteMountPoint makes an open mount point a plain folder again, and proves it
-// through the handle: the mount manager was given a path, and says success for a
-// path at which nothing is mounted.
-func (o *OS) deleteMountPoint(ctx context.Context, h win32.Handle) error {
-	path, err := o.api.FinalPath(ctx, h)
-	if err != nil {
-		return err
-	}
-	if err := o.api.DeleteVolumeMountPoint(ctx, withBackslash(path)); err != nil {
-		return err
-	}
-	after, err := o.api.Info(ctx, h)
-	if err != nil {
-		return err
-	}
-	if after.Attributes&win32.AttrReparse != 0 {
-		return failAs(host.KindBusy, "Unmount", path, errors.New("the mount point is still there"))
-	}
-	return nil
 }
