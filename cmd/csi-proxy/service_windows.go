@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
@@ -18,13 +19,29 @@ const serviceName = "csi-proxy"
 // Ctrl-Break, and the closing of the console, a log-off or a shutdown.
 func stopSignals() []os.Signal { return []os.Signal{os.Interrupt, windows.SIGTERM} }
 
+// connectTime is how long a process that does not look like a service may wait
+// for the manager. Windows refuses it at once; Wine waits for ten seconds.
+const connectTime = 3 * time.Second
+
 // runService runs the work as a Windows service until the manager stops it or
-// the work ends. Whether a manager is there is found by connecting to it: a
-// process started otherwise is refused at once.
+// the work ends. Whether a manager is there is found by connecting to it, since
+// no other sign is sure: a process started otherwise is refused.
 // Source: StartServiceCtrlDispatcherW, ERROR_FAILED_SERVICE_CONTROLLER_CONNECT.
 func runService(ctx context.Context, work func(ctx context.Context, ready func()) error) error {
-	s := &service{ctx: ctx, work: work}
-	err := svc.Run(serviceName, s)
+	s := &service{ctx: ctx, work: work, entered: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- svc.Run(serviceName, s) }()
+	var limit <-chan time.Time
+	if is, err := svc.IsWindowsService(); err != nil || !is {
+		limit = time.After(connectTime)
+	}
+	err := error(windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT)
+	select {
+	case err = <-ended:
+	case <-s.entered:
+		err = <-ended
+	case <-limit:
+	}
 	switch {
 	case errors.Is(err, windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT):
 		return failed(stageService, fmt.Errorf("-windows-service: not started by the service control manager (Windows error %d); leave the flag out to run in a console", uint32(windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT)))
@@ -36,14 +53,16 @@ func runService(ctx context.Context, work func(ctx context.Context, ready func()
 
 // service is the work as the manager sees it.
 type service struct {
-	ctx    context.Context
-	work   func(ctx context.Context, ready func()) error
-	result error
+	ctx     context.Context
+	work    func(ctx context.Context, ready func()) error
+	entered chan struct{} // closed when the manager has called
+	result  error
 }
 
 // Execute implements svc.Handler. A failure of the work becomes the
 // service-specific exit code of its stage.
 func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
+	close(s.entered)
 	status <- svc.Status{State: svc.StartPending, WaitHint: waitHint}
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
