@@ -28,21 +28,14 @@ func CopyMedium(from, to string) error {
 	}
 	for _, serial := range serials {
 		flushed := filepath.Join(from+contentSuffix, serial.Name(), flushedFolder)
-		err := mirror(flushed, filepath.Join(to+contentSuffix, serial.Name(), liveFolder))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("copy volume files: %w", err)
+		for _, part := range []string{flushedFolder, liveFolder} {
+			err := mirror(flushed, filepath.Join(to+contentSuffix, serial.Name(), part))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("copy volume files: %w", err)
+			}
 		}
 	}
 	return nil
-}
-
-// RemoveMedium removes a disk's image and the files of its volumes.
-func RemoveMedium(image string) error {
-	err := os.Remove(image)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, os.RemoveAll(image+contentSuffix))
 }
 
 // copyImage copies the parts of a file that hold data.
