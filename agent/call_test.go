@@ -31,6 +31,11 @@ func (o *diskOnlyOS) Disk(ctx context.Context, number uint32) (OSDisk, error) {
 	return o.disk(ctx, number)
 }
 
+func (o *diskOnlyOS) DiskState(ctx context.Context, number uint32) (offline, readOnly bool, err error) {
+	disk, err := o.disk(ctx, number)
+	return disk.Offline, disk.ReadOnly, err
+}
+
 func (o *diskOnlyOS) SetDiskOnline(ctx context.Context, number uint32, online bool) error {
 	return o.set(ctx, number, online)
 }

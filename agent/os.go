@@ -64,6 +64,11 @@ type DiskOS interface {
 	Disks(ctx context.Context) ([]OSDisk, error)
 	// Disk returns one disk; KindNotFound when there is none of that number.
 	Disk(ctx context.Context, number uint32) (OSDisk, error)
+	// DiskState returns the two flags of a disk without describing the rest of
+	// it: it is asked far more often than anything else.
+	DiskState(ctx context.Context, number uint32) (offline, readOnly bool, err error)
+	// DiskSizeBytes returns the size of a disk.
+	DiskSizeBytes(ctx context.Context, number uint32) (int64, error)
 	// DiskIDs returns the page 0x83 identifier and serial number of a disk.
 	DiskIDs(ctx context.Context, number uint32) (host.DiskIDs, error)
 	// Partitions returns the entries of the partition table; none on a raw disk.

@@ -37,6 +37,29 @@ func (o *OS) Disk(ctx context.Context, number uint32) (agent.OSDisk, error) {
 	return rows[0].disk(), nil
 }
 
+// DiskState returns whether a disk is offline and read-only. Source:
+// IOCTL_DISK_GET_DISK_ATTRIBUTES.
+func (o *OS) DiskState(ctx context.Context, number uint32) (offline, readOnly bool, err error) {
+	attributes, err := o.diskAttributes(ctx, number)
+	if err != nil {
+		return false, false, fail("DiskState", diskObject(number), err)
+	}
+	return attributes&win32.DiskAttributeOffline != 0, attributes&win32.DiskAttributeReadOnly != 0, nil
+}
+
+// DiskSizeBytes returns the size of a disk. Source: IOCTL_DISK_GET_LENGTH_INFO.
+func (o *OS) DiskSizeBytes(ctx context.Context, number uint32) (sizeBytes int64, err error) {
+	open := win32.Open{Access: win32.GenericRead, Share: win32.ShareRead | win32.ShareWrite}
+	err = o.withHandle(ctx, diskPath(number), open, func(h win32.Handle) (err error) {
+		sizeBytes, err = o.deviceLength(ctx, h)
+		return err
+	})
+	if err != nil {
+		return 0, fail("DiskSizeBytes", diskObject(number), err)
+	}
+	return sizeBytes, nil
+}
+
 // DiskIDs returns the page 0x83 identifier and the serial number. Source:
 // IOCTL_STORAGE_QUERY_PROPERTY, StorageDeviceIdProperty and StorageDeviceProperty.
 func (o *OS) DiskIDs(ctx context.Context, number uint32) (host.DiskIDs, error) {

@@ -215,3 +215,24 @@ func TestRescan(t *testing.T) {
 	must(t, err)
 	isTrue(t, disk.SizeBytes == 7*gib, "size %d after a rescan", disk.SizeBytes)
 }
+
+// The two reads a node plugin repeats most do not go through WMI.
+func TestDiskStateAndSize(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	number := attach(t, node, sim.DiskSpec{Bus: "SAS"})
+	addFault(t, node, sim.Fault{Call: "cim.*", Count: -1, ReturnValue: 1})
+	offline, readOnly, err := os.DiskState(t.Context(), number)
+	must(t, err)
+	isTrue(t, offline && readOnly, "a fresh shared disk is offline %v, read-only %v", offline, readOnly)
+	offline, readOnly, err = os.DiskState(t.Context(), 0)
+	must(t, err)
+	isTrue(t, !offline && !readOnly, "the system disk is offline %v, read-only %v", offline, readOnly)
+	sizeBytes, err := os.DiskSizeBytes(t.Context(), number)
+	must(t, err)
+	isTrue(t, sizeBytes == 5*gib, "size = %d", sizeBytes)
+	_, _, err = os.DiskState(t.Context(), 99)
+	wantKind(t, err, host.KindNotFound)
+	_, err = os.DiskSizeBytes(t.Context(), 99)
+	wantKind(t, err, host.KindNotFound)
+}
