@@ -93,16 +93,16 @@ func (a *Agent) diskIDs(ctx context.Context, number uint32) (ids host.DiskIDs, f
 // GetDiskStats implements host.Disk.
 func (a *Agent) GetDiskStats(ctx context.Context, diskNumber uint32) (host.DiskStats, error) {
 	return diskQuery(ctx, a, "GetDiskStats", diskNumber, func(ctx context.Context) (host.DiskStats, error) {
-		disk, err := a.os.Disk(ctx, diskNumber)
-		return host.DiskStats{TotalBytes: disk.SizeBytes}, err
+		sizeBytes, err := a.os.DiskSizeBytes(ctx, diskNumber)
+		return host.DiskStats{TotalBytes: sizeBytes}, err
 	})
 }
 
 // GetDiskState implements host.Disk.
 func (a *Agent) GetDiskState(ctx context.Context, diskNumber uint32) (online bool, err error) {
 	return diskQuery(ctx, a, "GetDiskState", diskNumber, func(ctx context.Context) (bool, error) {
-		disk, err := a.os.Disk(ctx, diskNumber)
-		return err == nil && !disk.Offline, err
+		offline, _, err := a.os.DiskState(ctx, diskNumber)
+		return err == nil && !offline, err
 	})
 }
 

@@ -36,7 +36,7 @@ func (a *Agent) volumeChange(ctx context.Context, op, volumeID string, do func(c
 func (a *Agent) ListVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber uint32) ([]string, error) {
 	return diskQuery(ctx, a, "ListVolumesOnDisk", diskNumber, func(ctx context.Context) ([]string, error) {
 		// A disk that is not there has to be told from one without volumes.
-		if _, err := a.os.Disk(ctx, diskNumber); err != nil {
+		if _, _, err := a.os.DiskState(ctx, diskNumber); err != nil {
 			return nil, err
 		}
 		ids, err := a.os.VolumeIDs(ctx, diskNumber, partitionNumber)
