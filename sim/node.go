@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -45,6 +44,9 @@ type Config struct {
 	SMBErrorsAsReturnValue bool
 	// SMBMappingLimit is how many mappings fit before error 8; 0 means no limit.
 	SMBMappingLimit int
+	// AutomountLetters gives new volumes a drive letter by themselves, as the
+	// mount manager does unless NoAutoMount is set on the machine.
+	AutomountLetters bool
 	// DiskWriteCache keeps partition tables and boot sectors in the disk's write
 	// cache until a flush, so that a power cut can lose them.
 	DiskWriteCache bool
@@ -114,6 +116,14 @@ func (c *Config) complete() error {
 		return err
 	}
 	c.Dir = dir
+	drives := make(map[byte]string, len(c.Drives))
+	for letter, mapped := range c.Drives {
+		if !isLetter(uint16(letter)) {
+			return fmt.Errorf("drive %q is no letter", letter)
+		}
+		drives[letter&^0x20] = mapped
+	}
+	c.Drives = drives
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -182,7 +192,7 @@ func (n *Node) reopenLocked(state diskState) error {
 
 // filesChanged keeps what the name space says has changed.
 func (n *Node) filesChanged() {
-	if err := n.saver.save(n.files.Snapshot()); err != nil {
+	if err := n.saver.save(n.files.Snapshot); err != nil {
 		n.log.Error("file name space not saved", "error", err)
 	}
 }
@@ -225,8 +235,8 @@ func (n *Node) accessPathsLocked(v *volume) []string { return n.files.MountPaths
 
 // driveFolder is the real folder of a mapped drive.
 func (n *Node) driveFolder(letter string) string {
-	if folder, ok := n.config.Drives[letter[0]]; ok {
-		return folder
+	if mapped, ok := n.config.Drives[letter[0]]; ok {
+		return mapped
 	}
 	return filepath.Join(n.config.Dir, driveRoots, letter)
 }
@@ -235,9 +245,8 @@ func (n *Node) driveFolder(letter string) string {
 func (n *Node) driveLetters() []string {
 	letters := []string{"C"}
 	for letter := byte('A'); letter <= 'Z'; letter++ {
-		_, upper := n.config.Drives[letter]
-		if upper && letter != 'C' {
-			letters = append(letters, strings.ToUpper(string(letter)))
+		if _, mapped := n.config.Drives[letter]; mapped && letter != 'C' {
+			letters = append(letters, string(letter))
 		}
 	}
 	return letters

@@ -82,8 +82,8 @@ func TestSecondOwnerIsRefused(t *testing.T) {
 
 func TestMappedDrive(t *testing.T) {
 	t.Parallel()
-	real := t.TempDir()
-	n := openNode(t, Config{Drives: map[byte]string{'C': real, 'E': t.TempDir()}})
+	folder := t.TempDir()
+	n := openNode(t, Config{Drives: map[byte]string{'C': folder, 'E': t.TempDir()}})
 	mustWrite(t, n, `C:\var\lib\x`, "1")
 	mustWrite(t, n, `E:\y`, "2")
 	attributes, err := n.FileAttributes(context.Background(), `C:\var\lib`)

@@ -96,10 +96,12 @@ type filesSaver struct {
 	last []byte
 }
 
-func (s *filesSaver) save(state tree.State) error {
+// save writes what snapshot returns. The snapshot is taken under the lock, so
+// that of two saves the later one writes the later state.
+func (s *filesSaver) save(snapshot func() tree.State) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	data, err := json.Marshal(state)
+	data, err := json.Marshal(snapshot())
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (n *Node) tickLocked() {
 				continue
 			}
 			if p.vol.pending--; p.vol.arrived() {
-				n.mountLocked(p.vol)
+				n.arriveLocked(p.vol)
 			} else {
 				waiting++
 			}
@@ -113,9 +113,22 @@ func (n *Node) newVolumeLocked(p *partition, name string) *volume {
 	v.objectPath = objectPath("MSFT_Volume", v.objectID)
 	v.fs = image.Detect(p.disk.img, p.OffsetBytes, p.SizeBytes)
 	if v.arrived() {
-		n.mountLocked(v)
+		n.arriveLocked(v)
 	}
 	return v
+}
+
+// arriveLocked makes a volume known that is new to the mount manager, which may
+// give it a letter. Source: mount manager, NoAutoMount; MSFT_Partition.NoDefaultDriveLetter.
+func (n *Node) arriveLocked(v *volume) {
+	n.mountLocked(v)
+	if !n.config.AutomountLetters || n.restoring || v.disk().System ||
+		v.part.GPTAttributes&gptNoDriveLetter != 0 || n.letterLocked(v) != 0 {
+		return
+	}
+	if letter := n.freeLetterLocked(); letter != 0 {
+		n.files.SetDrive(letter, v.name)
+	}
 }
 
 // refreshVolumeLocked looks again at a volume whose disk, partition or boot

@@ -187,6 +187,17 @@ func TestVolumeArrivesLater(t *testing.T) {
 	}
 }
 
+func TestAutomount(t *testing.T) {
+	t.Parallel()
+	n := openNode(t, Config{ArrivalPolls: -1, AutomountLetters: true})
+	number := attach(t, n, DiskSpec{Bus: "NVMe"})
+	formatted(t, n, number)
+	if p := dataPartition(t, n, number); p.Props["DriveLetter"] != uint16('D') {
+		t.Fatalf("letter %v", p.Props["DriveLetter"])
+	}
+	mustWrite(t, n, `D:\f`, "x")
+}
+
 func TestFreeSpaceFollowsTheFiles(t *testing.T) {
 	t.Parallel()
 	n := instant(t)
