@@ -222,10 +222,12 @@ func (t *Tree) remove(n *node) uint32 {
 	if code := n.hasName(); code != 0 {
 		return code
 	}
+	n.object.prepareRemoval()
 	if err := n.parent.object.remove(n.name, n.stat.kind == hostFolder); err != nil {
 		return hostCode(err)
 	}
 	n.deleted = true
+	delete(t.nodes, n.key()) // a new object may get the number where no descriptor keeps it
 	t.dropLink(n.link)
 	t.forgetShortName(n.parent, n.name)
 	return 0

@@ -150,4 +150,10 @@ func (o *hostObject) openData(write bool) (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", o.fd), flags, 0)
 }
 
+// renamed notes where the object is now, which a descriptor need not know.
+func (o *hostObject) renamed(_ *hostObject, _ string) {}
+
+// prepareRemoval lets go of what would keep the name; a descriptor does not.
+func (o *hostObject) prepareRemoval() {}
+
 func (o *hostObject) close() { _ = unix.Close(o.fd) }

@@ -23,7 +23,7 @@ const (
 // opened at its first use, because an open folder cannot be removed everywhere.
 type hostObject struct {
 	parent *hostObject // nil for a volume's folder
-	path   string
+	path   string      // of a volume's folder only
 	name   string
 	root   *os.Root
 }
@@ -35,6 +35,14 @@ func openHostFolder(path string) (*hostObject, hostStat, error) {
 		err = fs.ErrNotExist
 	}
 	return object, stat, err
+}
+
+// fullPath is the host path, for what the host can do by path only.
+func (o *hostObject) fullPath() string {
+	if o.parent == nil {
+		return o.path
+	}
+	return filepath.Join(o.parent.fullPath(), o.name)
 }
 
 // folder returns the open folder of o.
@@ -56,10 +64,10 @@ func (o *hostObject) folder() (*os.Root, error) {
 }
 
 func (o *hostObject) open(name string) (*hostObject, hostStat, error) {
-	child := &hostObject{parent: o, path: filepath.Join(o.path, name), name: name}
+	child := &hostObject{parent: o, name: name}
 	stat, err := o.statChild(name)
 	if stat.kind == hostLink { // whose number the host may not tell
-		sum := sha256.Sum256([]byte(child.path))
+		sum := sha256.Sum256([]byte(child.fullPath()))
 		stat.id = [16]byte(sum[:])
 	}
 	return child, stat, err
@@ -157,13 +165,13 @@ func (o *hostObject) remove(name string, _ bool) error {
 	}
 	err = root.Remove(name)
 	if err != nil && runtime.GOOS == "windows" {
-		err = os.Remove(filepath.Join(o.path, name))
+		err = os.Remove(filepath.Join(o.fullPath(), name))
 	}
 	return err
 }
 
 func (o *hostObject) rename(name string, to *hostObject, newName string) error {
-	return os.Rename(filepath.Join(o.path, name), filepath.Join(to.path, newName))
+	return os.Rename(filepath.Join(o.fullPath(), name), filepath.Join(to.fullPath(), newName))
 }
 
 func (o *hostObject) openData(write bool) (*os.File, error) {
@@ -177,6 +185,14 @@ func (o *hostObject) openData(write bool) (*os.File, error) {
 	}
 	return root.OpenFile(o.name, flags, 0)
 }
+
+// renamed notes where the object is now.
+func (o *hostObject) renamed(parent *hostObject, name string) {
+	o.parent, o.name = parent, name
+}
+
+// prepareRemoval lets go of the open folder, which would keep its name.
+func (o *hostObject) prepareRemoval() { o.close() }
 
 func (o *hostObject) close() {
 	if o.root != nil {

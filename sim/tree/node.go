@@ -122,7 +122,8 @@ func (t *Tree) relocate(n, parent *node, name string) {
 	handles := n.below + len(n.opens)
 	old := n.parent
 	parent.refs++
-	n.parent, n.name, n.deleted = parent, name, false
+	n.parent, n.name = parent, name
+	n.object.renamed(parent.object, name)
 	addBelow(old, -handles)
 	addBelow(parent, handles)
 	t.unref(old)
