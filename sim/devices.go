@@ -207,7 +207,7 @@ func (n *Node) flushDeviceLocked(d *device) error {
 	if !d.canWrite() {
 		return fail(win32.ErrAccessDenied)
 	}
-	err := error(nil)
+	var err error
 	if d.vol != nil {
 		err = n.flushLocked(d.vol)
 	} else {

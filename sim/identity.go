@@ -43,7 +43,8 @@ func buildPage83(ids []DeviceID) []byte {
 		return nil
 	}
 	le := binary.LittleEndian
-	out := make([]byte, 12)
+	var header [12]byte
+	out := append([]byte(nil), header[:]...)
 	for i, id := range ids {
 		entry := make([]byte, (16+len(id.ID)+3)/4*4)
 		le.PutUint32(entry, id.CodeSet)

@@ -82,7 +82,8 @@ func (n *Node) handlePath(h win32.Handle) string {
 }
 
 func (n *Node) deviceControlLocked(d *device, code uint32, in, out []byte) (int, error) {
-	count, failure := 0, uint32(0)
+	var count int
+	var failure uint32
 	run, known := n.ioctls[code]
 	// Bits 14 and 15 of a control code are the access the handle must have.
 	access := code >> 14 & 3

@@ -50,7 +50,8 @@ func queryProperty(_ *Node, d *device, in, out []byte) (int, uint32) {
 
 // deviceDescriptor is STORAGE_DEVICE_DESCRIPTOR: 40 bytes, then the texts.
 func deviceDescriptor(d *disk) []byte {
-	b := make([]byte, 40)
+	var fixed [40]byte
+	b := append([]byte(nil), fixed[:]...)
 	le := binary.LittleEndian
 	text := func(at int, s string) {
 		if s == "" {
@@ -100,7 +101,8 @@ func driveGeometry(_ *Node, d *device, _, out []byte) (int, uint32) {
 // ask for the size.
 func driveLayout(_ *Node, d *device, _, out []byte) (int, uint32) {
 	layout := d.disk.layout
-	b := make([]byte, 48)
+	var header [48]byte
+	b := append([]byte(nil), header[:]...)
 	le := binary.LittleEndian
 	entries := len(layout.Entries)
 	switch layout.Style {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -50,7 +51,8 @@ func TestISCSIService(t *testing.T) {
 	n := instant(t)
 	code(t, n, "MSFT_iSCSITargetPortal", "New", cim.Values{"TargetPortalAddress": "10.0.0.1"}, isdscServiceNotRunning)
 	_, err := n.Query(context.Background(), cim.NamespaceStorage, "SELECT * FROM MSFT_iSCSISession")
-	if e, ok := err.(*cim.Error); !ok || e.HRESULT != isdscServiceNotRunning {
+	var e *cim.Error
+	if !errors.As(err, &e) || e.HRESULT != isdscServiceNotRunning {
 		t.Fatalf("query without the service: %v", err)
 	}
 }

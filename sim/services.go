@@ -113,7 +113,9 @@ func (n *Node) QueryService(ctx context.Context, name string) (win32.ServiceConf
 			return answer{}, err
 		}
 		if n.pollLocked(s) {
-			n.saveLocked()
+			if err := n.saveLocked(); err != nil {
+				return answer{}, err
+			}
 		}
 		return answer{
 			win32.ServiceConfig{DisplayName: s.DisplayName, StartType: s.StartType},
@@ -156,8 +158,7 @@ func (n *Node) serviceCall(ctx context.Context, call, name string, do func(*serv
 		if code := do(s); code != 0 {
 			return struct{}{}, &win32.Error{Call: call, Object: name, Code: code}
 		}
-		n.saveLocked()
-		return struct{}{}, nil
+		return struct{}{}, n.saveLocked()
 	})
 	return err
 }

@@ -18,7 +18,7 @@ func smbNode(t *testing.T, config Config, change func(*SMBServer)) *Node {
 	n := openNode(t, config)
 	server := SMBServer{
 		Name: "srv", Users: map[string]string{"u": "p", `DOM\v`: "p"},
-		Shares: []SMBShare{{Name: "open", Folder: t.TempDir()}, {Name: "other", Folder: t.TempDir()}, {Name: "private", Folder: t.TempDir(), Users: []string{`DOM\v`}}},
+		Shares: []SMBShare{{Name: "open", Folder: t.TempDir()}, {Name: "second", Folder: t.TempDir()}, {Name: "private", Folder: t.TempDir(), Users: []string{`DOM\v`}}},
 	}
 	if change != nil {
 		change(&server)
@@ -77,8 +77,8 @@ func TestMappingErrors(t *testing.T) {
 		{"no encryption", func(s *SMBServer) { s.NoEncryption = true }, nil, in(`\\srv\open`, "u:p", "RequirePrivacy", true), win32.ErrNetworkAccessDenied},
 		{"no encryption asked", func(s *SMBServer) { s.NoEncryption = true }, nil, in(`\\srv\open`, "u:p", "RequirePrivacy", false), 0},
 		{"unreachable", func(s *SMBServer) { s.Failure = 1232 }, nil, in(`\\srv\open`, "u:p"), 1232},
-		{"server full", func(s *SMBServer) { s.MaxConnections = 1 }, []cim.Values{in(`\\srv\open`, "u:p")}, in(`\\srv\other`, "u:p"), errRequestNotAccepted},
-		{"second share, same user", nil, []cim.Values{in(`\\srv\open`, "u:p")}, in(`\\srv\other`, "u:p"), 0},
+		{"server full", func(s *SMBServer) { s.MaxConnections = 1 }, []cim.Values{in(`\\srv\open`, "u:p")}, in(`\\srv\second`, "u:p"), errRequestNotAccepted},
+		{"second share, same user", nil, []cim.Values{in(`\\srv\open`, "u:p")}, in(`\\srv\second`, "u:p"), 0},
 		{"second share, other user", nil, []cim.Values{in(`\\srv\open`, "u:p")}, in(`\\srv\private`, `DOM\\v:p`), win32.ErrCredentialConflict},
 		{"same share again", nil, []cim.Values{in(`\\srv\open`, "u:p")}, in(`\\SRV\OPEN`, "u:p"), win32.ErrCredentialConflict},
 		{"below a mapping", nil, []cim.Values{in(`\\srv\open`, "u:p")}, in(`\\srv\open\sub`, "u:p"), win32.ErrCredentialConflict},
@@ -110,7 +110,7 @@ func TestMappingLimit(t *testing.T) {
 	t.Parallel()
 	n := smbNode(t, Config{SMBMappingLimit: 1}, nil)
 	mapShare(t, n, cim.Values{"RemotePath": `\\srv\open`, "Credential": "u:p"})
-	if got := mapShare(t, n, cim.Values{"RemotePath": `\\srv\other`, "Credential": "u:p"}); got != win32.ErrNotEnoughMemory {
+	if got := mapShare(t, n, cim.Values{"RemotePath": `\\srv\second`, "Credential": "u:p"}); got != win32.ErrNotEnoughMemory {
 		t.Fatalf("Windows error %d, want 8", got)
 	}
 }
@@ -196,7 +196,7 @@ func TestC032_PersistentMappingsSurviveAReboot(t *testing.T) {
 	t.Parallel()
 	n := smbNode(t, Config{}, nil)
 	mapShare(t, n, cim.Values{"RemotePath": `\\srv\open`, "Credential": "u:p"})
-	mapShare(t, n, cim.Values{"RemotePath": `\\srv\other`, "Credential": "u:p", "Persistent": false})
+	mapShare(t, n, cim.Values{"RemotePath": `\\srv\second`, "Credential": "u:p", "Persistent": false})
 	cutAndBoot(t, n)
 	m := one(t, n, "SELECT RemotePath FROM MSFT_SmbGlobalMapping")
 	if m.Props["RemotePath"] != `\\srv\open` {

@@ -126,7 +126,7 @@ func Serve(ctx context.Context, listener net.Listener, node sim.Controller) erro
 	if !stop() {
 		<-stopped
 	}
-	if ctx.Err() != nil {
+	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return err
