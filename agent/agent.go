@@ -1,3 +1,13 @@
+// Package agent carries out host.Host on one node. It holds the rules: what a
+// request may say, which paths it may reach, which calls must not meet, what
+// may be done again, and what is never done to somebody's data. It declares the
+// operating system it needs (OS) and knows neither how that works nor who calls.
+//
+// A call goes through three stations. Its texts are checked (path.go,
+// remote.go, iscsiname.go); run takes the locks of its objects and bounds its
+// time (call.go, lock.go); the operation looks before it changes anything.
+// Paths are walked component by component with open handles (walk.go) and are
+// judged by where that ends (confine.go).
 package agent
 
 import (

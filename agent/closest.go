@@ -21,10 +21,10 @@ func (a *Agent) findVolume(ctx context.Context, op, targetPath string, ask func(
 			return "", err
 		}
 		w, err := a.newWalk(ctx, p, walkMode{followLast: true, anyVolume: true})
-		defer w.Close()
 		if err != nil {
 			return "", err
 		}
+		defer w.Close()
 		if w.remote != "" {
 			return "", refuse(host.KindPrecondition, "the path leads to a file server: %s", objectText(w.remote))
 		}

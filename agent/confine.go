@@ -33,10 +33,10 @@ func (a *Agent) rootRefs(ctx context.Context) ([]rootRef, error) {
 
 func (a *Agent) rootRef(ctx context.Context, root localPath) (rootRef, bool, error) {
 	w, err := a.newWalk(ctx, root, walkMode{followLast: true, anyVolume: true})
-	defer w.Close()
 	if err != nil {
 		return rootRef{}, false, err
 	}
+	defer w.Close()
 	if w.node != nil && w.node.info.Kind == FileMountPoint {
 		if err := w.enterVolume(ctx, w.node.info.Target); err != nil {
 			return rootRef{}, false, err
@@ -62,9 +62,7 @@ type spot struct {
 func (a *Agent) reach(ctx context.Context, p localPath) (*spot, error) {
 	var w *walk
 	err := retryBusy(ctx, func() (err error) {
-		if w, err = a.newWalk(ctx, p, walkMode{}); err != nil {
-			w.Close()
-		}
+		w, err = a.newWalk(ctx, p, walkMode{})
 		return err
 	})
 	if err != nil {
@@ -162,7 +160,7 @@ func (a *Agent) protectedVolumes(ctx context.Context, refs []rootRef) ([]uint64,
 	if err != nil {
 		return nil, err
 	}
-	defer system.Close()
+	defer closeFile(system)
 	info, err := system.Info(ctx)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ func named(op, object string, err error) error {
 	if err == nil {
 		return nil
 	}
-	inner, isHostError := err.(*host.Error)
+	// Only the error itself is taken apart; what somebody wrapped has words of its own.
+	inner, isHostError := any(err).(*host.Error)
 	if !isHostError {
 		return &host.Error{Op: op, Object: object, Kind: kindOf(err), Cause: err}
 	}

@@ -134,10 +134,11 @@ func (s *spot) mustBeFolder(ctx context.Context) error {
 // leadsToFolder follows the link or mount point at the spot, wherever it goes.
 func (s *spot) leadsToFolder(ctx context.Context) (bool, error) {
 	w, err := s.agent.newWalk(ctx, s.text(), walkMode{followLast: true, anyVolume: true})
+	if err != nil {
+		return false, err
+	}
 	defer w.Close()
 	switch {
-	case err != nil:
-		return false, err
 	case w.remote != "":
 		return s.agent.remoteExists(ctx, w.remote)
 	case w.node == nil:

@@ -54,9 +54,9 @@ func TestCreateSymlink(t *testing.T) {
 	}
 	l.write(target+`\file`, "through the link")
 	l.holds(source+`\file`, "through the link")
-	l.ok(l.agent.Mkdir(l.ctx, root+`\other`))
-	l.want(host.KindExists, l.agent.CreateSymlink(l.ctx, root+`\other`, target))
-	l.want(host.KindExists, l.agent.CreateSymlink(l.ctx, source, root+`\other`))
+	l.ok(l.agent.Mkdir(l.ctx, root+`\another`))
+	l.want(host.KindExists, l.agent.CreateSymlink(l.ctx, root+`\another`, target))
+	l.want(host.KindExists, l.agent.CreateSymlink(l.ctx, source, root+`\another`))
 	l.ok(l.agent.CreateSymlink(l.ctx, target, root+`\second`)) // a link to a link
 	l.linkKind(root+`\second`, host.LinkSymlink)
 	l.ok(l.agent.Rmdir(l.ctx, target, false))

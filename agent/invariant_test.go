@@ -213,7 +213,7 @@ func TestInvariant5_SpellingsOfOnePlace(t *testing.T) {
 		l.want(host.KindBusy, l.agent.MountVolume(ctx, second, path))
 		cancel()
 	}
-	if err := l.agent.Mkdir(l.ctx, root+`\other`); err != nil {
+	if err := l.agent.Mkdir(l.ctx, root+`\another`); err != nil {
 		t.Errorf("another path: %v", err)
 	}
 	close(release)
@@ -290,13 +290,14 @@ func TestC095_ShellTextIsData(t *testing.T) {
 // Invariant 7 through the whole stack: a hung system call holds up nothing else.
 func TestInvariant7_HungSystemCall(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, func(_ *sim.Config, p *agent.Policy) {
-		p.CallTimeout, p.HangGrace = 50*time.Millisecond, time.Millisecond
-	})
+	l := newLab(t, func(_ *sim.Config, p *agent.Policy) { p.HangGrace = time.Millisecond })
 	id, other := l.formatted(64*mib), l.formatted(64*mib)
 	l.ok(l.node.AddFault(l.ctx, sim.Fault{Call: "win32.FlushFileBuffers", Hang: true}))
-	l.want(host.KindTimeout, l.agent.WriteVolumeCache(l.ctx, id))
-	l.want(host.KindBusy, l.agent.WriteVolumeCache(l.ctx, id))
+	for _, kind := range []host.Kind{host.KindTimeout, host.KindBusy} {
+		ctx, cancel := context.WithTimeout(l.ctx, 50*time.Millisecond)
+		l.want(kind, l.agent.WriteVolumeCache(ctx, id))
+		cancel()
+	}
 	l.ok(l.agent.WriteVolumeCache(l.ctx, other))
 	l.ok(l.agent.Mkdir(l.ctx, root+`\x`))
 	l.ok(l.node.ClearFaults(l.ctx))

@@ -28,12 +28,12 @@ func (s *spot) linkText(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	real, err := parsePath("source", path, s.start.drive)
-	if err != nil || real.key() == asked.key() {
-		// Below a mount point the system may know only a volume path.
-		return asked.String(), nil
+	// Below a mount point the system may know only a volume path, which is none.
+	known, parseErr := parsePath("source", path, s.start.drive)
+	if parseErr == nil && known.key() != asked.key() {
+		return known.String(), nil
 	}
-	return real.String(), nil
+	return asked.String(), nil
 }
 
 // isFolderLike reports whether a link to the spot has to be one to a folder.

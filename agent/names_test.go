@@ -24,7 +24,7 @@ func TestC034_MappingKey(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", `\\srv`, `\\srv\`, `\\`, `srv\share`, `C:\share`, `\\srv\share\..\other`, `\\srv\..\c$`, `\\srv\share\.`,
+		"", `\\srv`, `\\srv\`, `\\`, `srv\share`, `C:\share`, `\\srv\share\..\another`, `\\srv\..\c$`, `\\srv\share\.`,
 		"\\\\srv\\sha\x00re", "\\\\srv\\share\\a\nb", `\\?\C:\x`, `\\.\pipe\x`, `\\srv\sh:are`, `\\srv\sh|are`, `\\srv;x\share`,
 		`\\srv\` + strings.Repeat("s", 81), `\\` + strings.Repeat("s", 256) + `\x`, `\\\srv\share`,
 	} {

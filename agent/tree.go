@@ -127,7 +127,7 @@ func (r *removal) removeChild(ctx context.Context, folder File, name string) err
 	if err != nil {
 		return err
 	}
-	defer child.Close()
+	defer closeFile(child)
 	info, err := child.Info(ctx)
 	if err != nil {
 		return err

@@ -55,23 +55,30 @@ type walk struct {
 	blocked  bool // missing, because a file stands where a folder would have to be
 }
 
-// newWalk walks to p. The caller must Close the walk, whatever the error.
+// newWalk walks to p. The caller must Close the walk.
 func (a *Agent) newWalk(ctx context.Context, p localPath, mode walkMode) (*walk, error) {
 	w := &walk{agent: a, mode: mode}
-	if err := w.restart(ctx, p); err != nil {
-		return w, err
+	err := w.restart(ctx, p)
+	if err == nil {
+		err = w.advance(ctx)
 	}
-	return w, w.advance(ctx)
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // Close lets go of everything the walk holds.
 func (w *walk) Close() {
 	for _, f := range slices.Backward(w.opened) {
-		// Closing a handle has no failure that anybody could act on.
-		_ = f.Close()
+		closeFile(f)
 	}
 	w.opened = nil
 }
+
+// closeFile closes a handle, which has no failure that anybody could act on.
+func closeFile(f File) { _ = f.Close() }
 
 func (w *walk) restart(ctx context.Context, p localPath) error {
 	w.start, w.steps, w.todo = p, w.steps[:0], p.names
