@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 source "$here/env.sh"
 
 stamp=$WINEPREFIX/csi-windows.stamp
-want=$(cat "$here/prefix.sh" "$here/bcryptprimitives.c" | sha256sum)
+want=$(cat "$here/prefix.sh" "$here/shim/bcryptprimitives.c" | sha256sum)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ]; then
 	exit 0
 fi
@@ -18,5 +18,5 @@ mkdir -p "$WINEPREFIX"
 timeout 300 "$wine" wineboot -i >"$WINEPREFIX/wineboot.log" 2>&1 || { cat "$WINEPREFIX/wineboot.log"; exit 1; }
 "$wineserver" -w
 x86_64-w64-mingw32-gcc -O2 -shared -s -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" \
-	"$here/bcryptprimitives.c" -ladvapi32
+	"$here/shim/bcryptprimitives.c" -ladvapi32
 echo "$want" >"$stamp"
