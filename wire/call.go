@@ -85,11 +85,8 @@ func (p *pipeServer) limited(ctx context.Context, m *method, request proto.Messa
 	if p.calls.Add(1) > int64(p.limits.MaxConcurrentCallsPerPipe) {
 		return nil, errTooManyCalls
 	}
-	if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > p.limits.CallTimeout {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.limits.CallTimeout)
-		defer cancel()
-	}
+	ctx, end := withTimeout(ctx, p.limits.CallTimeout)
+	defer end()
 	return m.serve(ctx, p.site, request)
 }
 

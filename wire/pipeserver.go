@@ -32,11 +32,8 @@ const (
 // pipeServer is one pipe: a gRPC server that has one API's service and nothing
 // else but health and reflection.
 type pipeServer struct {
-	version  version
-	site     *site
-	limits   Limits
-	logger   *slog.Logger
-	observer Observer
+	shared
+	version version
 
 	grpc     *grpc.Server
 	health   *health
@@ -47,11 +44,17 @@ type pipeServer struct {
 	drainOnce sync.Once
 }
 
-func newPipeServer(v version, s *site, limits Limits, logger *slog.Logger, observer Observer) *pipeServer {
-	p := &pipeServer{
-		version: v, site: s, limits: limits, logger: logger, observer: observer,
-		health: &health{service: v.serviceName()}, draining: make(chan struct{}),
-	}
+// shared is what the pipes of a server have in common.
+type shared struct {
+	site     *site
+	limits   Limits
+	logger   *slog.Logger
+	observer Observer
+}
+
+func newPipeServer(v version, s shared) *pipeServer {
+	p := &pipeServer{shared: s, version: v, health: &health{service: v.serviceName()}, draining: make(chan struct{})}
+	limits := s.limits
 	p.grpc = grpc.NewServer(
 		grpc.Creds(newCallerCredentials()),
 		grpc.ForceServerCodecV2(newCodec()),

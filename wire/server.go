@@ -50,8 +50,8 @@ type ServerConfig struct {
 
 // Server serves a host.Host on one pipe for each API.
 type Server struct {
+	shared
 	place  pipe.Place
-	logger *slog.Logger
 	pipes  []*pipeServer
 	apis   []API
 	failed chan error
@@ -70,19 +70,20 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{place: cfg.Place, logger: cfg.Logger, failed: make(chan error, 1)}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
+	common := shared{limits: cfg.Limits.withDefaults(), logger: cfg.Logger, observer: cfg.Observer}
+	if common.logger == nil {
+		common.logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Observer == nil {
-		cfg.Observer = noObserver{}
+	if common.observer == nil {
+		common.observer = noObserver{}
 	}
+	s := &Server{place: cfg.Place, shared: common, failed: make(chan error, 1)}
 	for _, v := range versions {
 		s.apis = append(s.apis, v.api)
 	}
-	shared := &site{host: cfg.Host, version: cfg.Version, apis: s.apis}
+	s.site = &site{host: cfg.Host, version: cfg.Version, apis: s.apis}
 	for _, v := range versions {
-		s.pipes = append(s.pipes, newPipeServer(v, shared, cfg.Limits.withDefaults(), s.logger, cfg.Observer))
+		s.pipes = append(s.pipes, newPipeServer(v, s.shared))
 	}
 	return s, nil
 }
