@@ -15,6 +15,7 @@ import (
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos"
+	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
@@ -84,7 +85,10 @@ func newLab(t *testing.T, change ...func(*sim.Config, *agent.Policy)) *lab {
 func (l *lab) restartAgent() {
 	l.Helper()
 	var err error
-	l.os = winos.New(l.node, l.node, winos.Options{PollInterval: time.Millisecond})
+	l.os = winos.New(l.node, l.node, winos.Options{
+		PollInterval: time.Millisecond,
+		Retry:        cim.RetryPolicy{FirstDelay: time.Microsecond, LongestDelay: time.Microsecond},
+	})
 	l.agent, err = agent.New(l.os, l.policy)
 	l.ok(err)
 }
