@@ -53,3 +53,31 @@ func BenchmarkDeviceNumber(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkNewNode is a new node, opened and closed.
+func BenchmarkNewNode(b *testing.B) {
+	for b.Loop() {
+		n, err := Open(context.Background(), Config{Dir: b.TempDir()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := n.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAttachDetach is a small disk that comes and goes.
+func BenchmarkAttachDetach(b *testing.B) {
+	n := benchNode(b)
+	spec := DiskSpec{Image: filepath.Join(b.TempDir(), "x"), SizeBytes: gib, Bus: "NVMe"}
+	for b.Loop() {
+		number, err := n.AttachDisk(context.Background(), spec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := n.DetachDisk(context.Background(), number); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -120,7 +120,7 @@ func (n *Node) remoteInUseLocked(remote string) bool {
 
 // CloseHandle implements win32.API.
 func (n *Node) CloseHandle(h win32.Handle) error {
-	_, err := gated(context.Background(), &n.gate, site{prefix: "win32.CloseHandle"}, func() (struct{}, error) {
+	_, err := gated(context.Background(), &n.gate, site{prefix: "win32.CloseHandle", object: n.handlePath(h)}, func() (struct{}, error) {
 		n.mu.Lock()
 		_, ok := n.devices[h]
 		delete(n.devices, h)
@@ -143,7 +143,7 @@ func (n *Node) HandleCount(context.Context) (int, error) {
 // ReadAt implements win32.API. Devices are read in whole sectors. Source:
 // ReadFile on a disk or volume handle.
 func (n *Node) ReadAt(ctx context.Context, h win32.Handle, buffer []byte, offsetBytes int64) (int, error) {
-	return gated(ctx, &n.gate, site{prefix: "win32.ReadAt"}, func() (int, error) {
+	return gated(ctx, &n.gate, site{prefix: "win32.ReadAt", object: n.handlePath(h)}, func() (int, error) {
 		n.mu.RLock()
 		d, ok, err := n.deviceLocked("ReadFile", h)
 		if ok {
@@ -184,7 +184,7 @@ func (d *device) read(buffer []byte, off int64) (int, error) {
 
 // FlushFileBuffers implements win32.API.
 func (n *Node) FlushFileBuffers(ctx context.Context, h win32.Handle) error {
-	_, err := gated(ctx, &n.gate, site{prefix: "win32.FlushFileBuffers"}, func() (struct{}, error) {
+	_, err := gated(ctx, &n.gate, site{prefix: "win32.FlushFileBuffers", object: n.handlePath(h)}, func() (struct{}, error) {
 		n.mu.Lock()
 		d, ok, err := n.deviceLocked("FlushFileBuffers", h)
 		if ok {

@@ -20,6 +20,30 @@ func onFiles[T any](ctx context.Context, n *Node, call, object string, do func()
 	})
 }
 
+// onHandle is onFiles for a call on an open object, which the log names by its path.
+func onHandle[T any](ctx context.Context, n *Node, call string, h win32.Handle, do func() (T, error)) (T, error) {
+	return onFiles(ctx, n, call, n.handlePath(h), do)
+}
+
+// handlePath is the path of an open object. While nobody watches the calls it
+// is left empty.
+func (n *Node) handlePath(h win32.Handle) string {
+	if !n.gate.armed.Load() {
+		return ""
+	}
+	n.mu.RLock()
+	d := n.devices[h]
+	n.mu.RUnlock()
+	if d != nil {
+		return d.path
+	}
+	path, err := n.files.FinalPath(context.Background(), h)
+	if err != nil {
+		return "" // closed, or gone with its volume
+	}
+	return path
+}
+
 // alone is onFiles for calls that return nothing but an error.
 func alone(ctx context.Context, n *Node, call, object string, do func() error) error {
 	_, err := onFiles(ctx, n, call, object, func() (struct{}, error) { return struct{}{}, do() })
@@ -44,22 +68,22 @@ func (n *Node) OpenAt(ctx context.Context, folder win32.Handle, name string, ope
 
 // Info implements win32.API.
 func (n *Node) Info(ctx context.Context, h win32.Handle) (win32.FileInfo, error) {
-	return onFiles(ctx, n, "Info", "", func() (win32.FileInfo, error) { return n.files.Info(ctx, h) })
+	return onHandle(ctx, n, "Info", h, func() (win32.FileInfo, error) { return n.files.Info(ctx, h) })
 }
 
 // ReadDir implements win32.API.
 func (n *Node) ReadDir(ctx context.Context, h win32.Handle) ([]string, error) {
-	return onFiles(ctx, n, "ReadDir", "", func() ([]string, error) { return n.files.ReadDir(ctx, h) })
+	return onHandle(ctx, n, "ReadDir", h, func() ([]string, error) { return n.files.ReadDir(ctx, h) })
 }
 
 // Delete implements win32.API.
 func (n *Node) Delete(ctx context.Context, h win32.Handle) error {
-	return alone(ctx, n, "Delete", "", func() error { return n.files.Delete(ctx, h) })
+	return alone(ctx, n, "Delete", n.handlePath(h), func() error { return n.files.Delete(ctx, h) })
 }
 
 // FinalPath implements win32.API.
 func (n *Node) FinalPath(ctx context.Context, h win32.Handle) (string, error) {
-	return onFiles(ctx, n, "FinalPath", "", func() (string, error) { return n.files.FinalPath(ctx, h) })
+	return onHandle(ctx, n, "FinalPath", h, func() (string, error) { return n.files.FinalPath(ctx, h) })
 }
 
 // CreateSymlink implements win32.API.

@@ -166,6 +166,20 @@ func TestCallLog(t *testing.T) {
 	}
 }
 
+func TestCallsOnHandlesNameThePath(t *testing.T) {
+	t.Parallel()
+	n := instant(t)
+	ctx := context.Background()
+	mustWrite(t, n, `C:\a\f`, "x")
+	arm(t, n, Fault{Call: "win32.Info", Object: `*C:\a`, Count: -1, Win32: 5})
+	for path, want := range map[string]uint32{`C:\a`: 5, `C:\a\f`: 0} {
+		h := open(t, n, path, win32.FileReadAttr)
+		if _, err := n.Info(ctx, h); win32Code(err) != want {
+			t.Errorf("%s: %v, want %d", path, err, want)
+		}
+	}
+}
+
 func TestGlob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -52,10 +52,7 @@ func deviceIoctls() map[uint32]ioctl {
 
 // DeviceIoControl implements win32.API.
 func (n *Node) DeviceIoControl(ctx context.Context, h win32.Handle, code uint32, in, out []byte) (int, error) {
-	s := site{prefix: "win32.DeviceIoControl", code: code}
-	if n.gate.armed.Load() {
-		s.object = n.handlePath(h)
-	}
+	s := site{prefix: "win32.DeviceIoControl", code: code, object: n.handlePath(h)}
 	return gated(ctx, &n.gate, s, func() (int, error) {
 		n.mu.Lock()
 		d, ok, err := n.deviceLocked("DeviceIoControl", h)
@@ -69,16 +66,6 @@ func (n *Node) DeviceIoControl(ctx context.Context, h win32.Handle, code uint32,
 		}
 		return n.deviceControlLocked(d, code, in, out)
 	})
-}
-
-// handlePath is the path of a device's handle, for the call log.
-func (n *Node) handlePath(h win32.Handle) string {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	if d := n.devices[h]; d != nil {
-		return d.path
-	}
-	return ""
 }
 
 func (n *Node) deviceControlLocked(d *device, code uint32, in, out []byte) (int, error) {

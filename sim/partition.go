@@ -18,6 +18,8 @@ type partition struct {
 	image.Entry
 	disk *disk
 	vol  *volume // nil without a volume device
+	// offline is set while MSFT_Partition.Offline is in force.
+	offline bool
 
 	objectID, objectPath, uniqueID string
 }
@@ -67,11 +69,12 @@ func (n *Node) refreshPartsLocked(d *disk) error {
 		p := n.newPartition(d, e)
 		if p.hasVolume() && !d.Offline {
 			name := n.volumeNameLocked(p)
-			if v := old[e.OffsetBytes]; v != nil && v.name == name {
+			p.offline = n.state.OfflinePartitions[name]
+			if v := old[e.OffsetBytes]; v != nil && v.name == name && !p.offline {
 				delete(old, e.OffsetBytes)
 				p.vol, v.part = v, p
 				n.refreshVolumeLocked(v)
-			} else {
+			} else if !p.offline {
 				p.vol = n.newVolumeLocked(p, name)
 			}
 		}

@@ -36,7 +36,7 @@ func partitionClass() *class {
 		prop("Guid", func(p *partition) any { return textOrNull(p.GUID) }).
 		prop("OperationalStatus", func(p *partition) any { return p.operationalStatus() }).
 		prop("TransitionState", func(*partition) any { return uint16(1) }).
-		prop("IsOffline", func(p *partition) any { return p.disk.Offline }).
+		prop("IsOffline", func(p *partition) any { return p.disk.Offline || p.offline }).
 		prop("IsReadOnly", func(p *partition) any { return p.disk.readOnlyNow() || p.GPTAttributes&gptReadOnly != 0 }).
 		prop("IsHidden", func(p *partition) any { return p.GPTAttributes&gptHidden != 0 }).
 		prop("IsActive", func(p *partition) any { return p.Active }).
@@ -57,6 +57,8 @@ func partitionMethods(c classOf[*partition]) *class {
 		method("GetAccessPaths", "", func(n *Node, p *partition, _ args) (cim.Result, error) {
 			return cim.Result{Out: cim.Values{"AccessPaths": n.partitionPathsLocked(p)}}, nil
 		}).
+		method("Online", "", func(n *Node, p *partition, _ args) (cim.Result, error) { return setPartitionOnline(n, p, true) }).
+		method("Offline", "", func(n *Node, p *partition, _ args) (cim.Result, error) { return setPartitionOnline(n, p, false) }).
 		method("SetAttributes", "IsReadOnly:b NoDefaultDriveLetter:b IsActive:b IsHidden:b IsShadowCopy:b IsDAX:b MbrType:u16 GptType:s",
 			setPartitionAttributes).
 		method("DeleteObject", "", deletePartition).class
@@ -64,7 +66,7 @@ func partitionMethods(c classOf[*partition]) *class {
 
 // operationalStatus: 1 online, 4 offline. Source: MSFT_Partition.OperationalStatus.
 func (p *partition) operationalStatus() uint16 {
-	if p.disk.Offline {
+	if p.disk.Offline || p.offline {
 		return 4
 	}
 	return 1
@@ -154,6 +156,8 @@ func addAccessPath(n *Node, p *partition, in args) (cim.Result, error) {
 		return returns(codeInvalidParameter)
 	case p.GPTAttributes&gptHidden != 0:
 		return returns(codeHiddenPartition)
+	case p.offline:
+		return addToOffline(n, p, in)
 	case p.vol == nil || !p.vol.arrived():
 		return returns(codeInvalidAccessPath)
 	}
@@ -170,6 +174,19 @@ func addAccessPath(n *Node, p *partition, in args) (cim.Result, error) {
 	return returns(accessPathCode(n.unlocked(func(ctx context.Context) error {
 		return n.files.SetVolumeMountPoint(ctx, withSlash(path), volume)
 	})))
+}
+
+// addToOffline brings a partition online by giving it an access path.
+func addToOffline(n *Node, p *partition, in args) (cim.Result, error) {
+	if result, err := setPartitionOnline(n, p, true); err != nil || result.ReturnValue != 0 {
+		return result, err
+	}
+	for _, fresh := range p.disk.parts {
+		if fresh.OffsetBytes == p.OffsetBytes && !fresh.offline {
+			return addAccessPath(n, fresh, in)
+		}
+	}
+	return returns(codeNotFound)
 }
 
 // driveRoot reads `X:` and `X:\`.
@@ -224,6 +241,25 @@ func removeAccessPath(n *Node, p *partition, in args) (cim.Result, error) {
 	return returns(accessPathCode(n.unlocked(func(ctx context.Context) error {
 		return n.files.DeleteVolumeMountPoint(ctx, withSlash(path))
 	})))
+}
+
+// setPartitionOnline is MSFT_Partition.Online and Offline, for data partitions.
+// Offline stays in force until Online or an access path is added.
+func setPartitionOnline(n *Node, p *partition, online bool) (cim.Result, error) {
+	switch {
+	case p.disk.System:
+		return returns(codeCriticalPartition)
+	case !p.hasVolume():
+		return returns(codeDataPartitionOnly)
+	case p.disk.Offline:
+		return returns(codeDiskOffline)
+	}
+	name := n.volumeNameLocked(p)
+	delete(n.state.OfflinePartitions, name)
+	if !online {
+		n.state.OfflinePartitions[name] = true
+	}
+	return returnsError(n.refreshPartsLocked(p.disk))
 }
 
 // setPartitionAttributes is MSFT_Partition.SetAttributes for what can be set on

@@ -37,6 +37,8 @@ type nodeState struct {
 
 	Disks []*diskState        `json:"disks"`
 	Seen  map[string]seenDisk `json:"seen"`
+	// OfflinePartitions are the volumes of partitions taken offline one by one.
+	OfflinePartitions map[string]bool `json:"offlinePartitions,omitempty"`
 	// SystemVolumes are the volumes of the mapped drives, by letter.
 	SystemVolumes map[string]string `json:"systemVolumes"`
 
@@ -52,7 +54,7 @@ func newState(config *Config) nodeState {
 	return nodeState{
 		HostName: config.HostName, HostGUID: "{" + uuid.NewString() + "}", BIOSSerial: config.BIOSSerial,
 		SANPolicy: policyOfflineShared, // the default since Windows Server 2016; Source: VDS_SAN_POLICY
-		Seen:      map[string]seenDisk{}, SystemVolumes: map[string]string{},
+		Seen:      map[string]seenDisk{}, SystemVolumes: map[string]string{}, OfflinePartitions: map[string]bool{},
 		Services: defaultServices(),
 		ISCSI:    iscsiState{NodeName: "iqn.1991-05.com.microsoft:" + strings.ToLower(config.HostName)},
 	}
@@ -63,6 +65,9 @@ func loadState(dir string) (state nodeState, ok bool, err error) {
 	err = folder.ReadJSON(filepath.Join(dir, stateFile), &state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nodeState{}, false, nil
+	}
+	if state.OfflinePartitions == nil {
+		state.OfflinePartitions = map[string]bool{}
 	}
 	return state, err == nil, err
 }

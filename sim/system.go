@@ -34,6 +34,11 @@ func (n *Node) prepareSystemDisk() error {
 	if err != nil {
 		return err
 	}
+	for _, d := range n.state.Disks {
+		if d.System {
+			d.Spec.Image = path // the node's folder may have moved
+		}
+	}
 	for _, letter := range n.driveLetters() {
 		if err == nil && n.state.SystemVolumes[letter] == "" {
 			err = n.addSystemVolume(img, letter)

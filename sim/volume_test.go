@@ -187,6 +187,38 @@ func TestVolumeArrivesLater(t *testing.T) {
 	}
 }
 
+func TestPartitionOffline(t *testing.T) {
+	t.Parallel()
+	n := instant(t)
+	number := attach(t, n, DiskSpec{Bus: "NVMe"})
+	volume := formatted(t, n, number)
+	mustWrite(t, n, volume+"f", "x")
+	p := dataPartition(t, n, number)
+	reserved := one(t, n, "SELECT * FROM MSFT_Partition WHERE DiskNumber = %d AND PartitionNumber = 1", number)
+	code(t, n, reserved.Path, "Offline", nil, codeDataPartitionOnly)
+	code(t, n, p.Path, "Offline", nil, 0)
+	p = dataPartition(t, n, number)
+	if p.Props["IsOffline"] != true || p.Props["OperationalStatus"] != uint16(4) || content(n, volume+"f") != "" {
+		t.Fatalf("offline: %v", p.Props)
+	}
+	cutAndBoot(t, n)
+	if content(n, volume+"f") != "" {
+		t.Fatal("a reboot brought the partition online")
+	}
+	if err := n.MakeDir(context.Background(), `C:\p`); err != nil {
+		t.Fatal(err)
+	}
+	code(t, n, p.Path, "AddAccessPath", cim.Values{"AccessPath": `C:\p`}, 0)
+	if content(n, `C:\p\f`) != "x" {
+		t.Fatal("an access path does not bring the partition online")
+	}
+	code(t, n, p.Path, "Offline", nil, 0)
+	code(t, n, p.Path, "Online", nil, 0)
+	if content(n, volume+"f") != "x" {
+		t.Fatal("not online again")
+	}
+}
+
 func TestAutomount(t *testing.T) {
 	t.Parallel()
 	n := openNode(t, Config{ArrivalPolls: -1, AutomountLetters: true})
