@@ -166,11 +166,12 @@ func (n *Node) openDiskLocked(d *disk) error {
 	return nil
 }
 
-// nameDiskLocked works out the names that depend on the disk's place.
+// nameDiskLocked works out the names that depend on the disk's place. The parts
+// of a SCSI address have 8 bits, so disks from number 256 on are on other paths.
 func (n *Node) nameDiskLocked(d *disk) {
-	d.place = diskPlace{port: uint8(d.bus), lun: uint8(d.Number)}
+	d.place = diskPlace{port: uint8(d.bus), path: uint8(d.Number >> 8), lun: uint8(d.Number)}
 	if d.Origin.IQN != "" {
-		d.place = diskPlace{port: 9, target: uint8(d.Number), lun: d.Origin.LUN}
+		d.place = diskPlace{port: 9, path: uint8(d.Number >> 8), target: uint8(d.Number), lun: d.Origin.LUN}
 	}
 	d.path = devicePath(&d.Spec, d.bus, d.place)
 	d.objectID = n.objectID("WSP_Disk", "DI:"+d.path)

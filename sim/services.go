@@ -257,6 +257,10 @@ func (n *Node) SetService(_ context.Context, service Service) error {
 	} else {
 		n.state.Services = append(n.state.Services, &serviceState{Service: service})
 	}
+	if service.State == serviceStartPending || service.State == serviceStopPending {
+		s := n.serviceLocked(service.Name)
+		n.beginTransition(s, s.State)
+	}
 	return n.saveLocked()
 }
 
