@@ -37,14 +37,23 @@ func (o *OS) Service(ctx context.Context, name string) (host.ServiceInfo, error)
 	}
 	return host.ServiceInfo{
 		DisplayName: config.DisplayName,
-		StartType:   host.StartType(config.StartType),
+		StartType:   startType(config.StartType),
 		Status:      serviceStatus(status.State),
 	}, nil
 }
 
+// startType turns a start type of Win32 into the contract's. The numbers are the
+// same. There is no word for unknown, so a number that is new to us becomes the
+// zero value, as csi-proxy always did.
+func startType(number uint32) host.StartType {
+	if number > uint32(host.StartDisabled) {
+		return host.StartBoot
+	}
+	return host.StartType(number)
+}
+
 // serviceStatus turns a state of Win32 into the contract's. The numbers are the
-// same as far as Win32 has any; a number that is new to us is unknown. Start
-// types have no word for unknown: a new number is handed on as it is.
+// same as far as Win32 has any; a number that is new to us is unknown.
 func serviceStatus(state uint32) host.ServiceStatus {
 	if state > uint32(host.ServicePaused) {
 		return host.ServiceUnknown

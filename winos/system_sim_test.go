@@ -31,7 +31,7 @@ func TestC055_Services(t *testing.T) {
 		"BASE":   {DisplayName: "Base service", StartType: host.StartAutomatic, Status: host.ServiceRunning},
 		"off":    {StartType: host.StartDisabled, Status: host.ServiceStopped},
 		"paused": {StartType: host.StartBoot, Status: host.ServicePaused},
-		"odd":    {StartType: 77, Status: host.ServiceUnknown},
+		"odd":    {StartType: host.StartBoot, Status: host.ServiceUnknown},
 	} {
 		got, err := os.Service(t.Context(), name)
 		isTrue(t, err == nil && got == want, "%s is %+v, %v; want %+v", name, got, err, want)

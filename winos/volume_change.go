@@ -166,11 +166,29 @@ func largestSize(diskBytes int64, style host.PartitionStyle, partitions []agent.
 
 // ResizeVolume changes partition and file system to sizeBytes of partition.
 // Source: MSFT_Partition.Resize.
+//
+// The method, too, may fail for want of the defragmentation service, with the
+// code for any failure. It succeeds once the service may run again.
 func (o *OS) ResizeVolume(ctx context.Context, id string, sizeBytes int64) error {
-	if err := o.resizeVolume(ctx, id, uint64(sizeBytes)); err != nil {
-		return fail("ResizeVolume", id, err)
+	const op = "ResizeVolume"
+	err := o.resizeVolume(ctx, id, uint64(sizeBytes))
+	switch {
+	case err == nil:
+		return nil
+	case returned(err, codeFailed) && o.isDisabled(ctx, defragService):
+		return failAs(host.KindUnavailable, op, id, hinted(err, "the service "+defragService+" (Optimize drives) is disabled"))
+	default:
+		return fail(op, id, err)
 	}
-	return nil
+}
+
+// defragService is the service that knows how far the files of a volume reach.
+const defragService = "defragsvc"
+
+// isDisabled reports whether a service is known not to be allowed to run.
+func (o *OS) isDisabled(ctx context.Context, service string) bool {
+	info, err := o.Service(ctx, service)
+	return err == nil && info.StartType == host.StartDisabled
 }
 
 func (o *OS) resizeVolume(ctx context.Context, id string, sizeBytes uint64) error {

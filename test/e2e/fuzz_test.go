@@ -54,11 +54,16 @@ func (f stringField) request(value string) []byte {
 	return append(f.rest[:len(f.rest):len(f.rest)], field...)
 }
 
+// serviceName is the name of an API's service on the wire.
+func serviceName(group, version string) string {
+	return version + "." + strings.ToUpper(group[:1]) + group[1:]
+}
+
 // stringFields are all string fields of all requests of all versions.
 func stringFields(words *strings.Replacer) ([]stringField, error) {
 	var fields []stringField
 	for _, c := range upstream.Cases() {
-		service := c.Version + "." + strings.ToUpper(c.Group[:1]) + c.Group[1:]
+		service := serviceName(c.Group, c.Version)
 		descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 		if err != nil {
 			return nil, err
@@ -139,12 +144,17 @@ func isOutcome(code codes.Code) bool {
 	}
 }
 
+// invoke makes a call with a value in one field.
+func invoke(s *stack.Stack, f stringField, value string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stack.CallTimeout)
+	defer cancel()
+	return s.Conn(f.Group, f.Version).Invoke(ctx, "/"+f.service+"/"+f.Method, f.request(value), nil, grpc.ForceCodec(rawBytes{}))
+}
+
 // send makes a call with a value in one field, and checks the answer.
 func send(t testing.TB, s *stack.Stack, f stringField, value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), stack.CallTimeout)
-	defer cancel()
-	err := s.Conn(f.Group, f.Version).Invoke(ctx, "/"+f.service+"/"+f.Method, f.request(value), nil, grpc.ForceCodec(rawBytes{}))
+	err := invoke(s, f, value)
 	code := status.Code(err)
 	if !isOutcome(code) {
 		t.Errorf("%s = %.200q: %v", f, value, err)
