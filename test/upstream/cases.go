@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
 
@@ -178,4 +179,14 @@ func systemRows() []row {
 		{"v1alpha1", "StopService", `{"name":"MSiSCSI","force":true}`, `StopService("MSiSCSI", true)`, `{}`},
 		{"v1alpha1", "GetService", `{"name":"MSiSCSI"}`, `GetService("MSiSCSI")`, `{"display_name":"Schnörkel","start_type":"MANUAL","status":"PAUSED"}`},
 	}
+}
+
+// CasesByAPI returns the cases of each API.
+func CasesByAPI() map[wire.API][]Case {
+	byAPI := map[wire.API][]Case{}
+	for _, c := range Cases() {
+		api := wire.API{Group: c.Group, Version: c.Version}
+		byAPI[api] = append(byAPI[api], c)
+	}
+	return byAPI
 }

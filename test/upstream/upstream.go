@@ -7,12 +7,15 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
 
 // Case is one call of one method of one version.
@@ -56,6 +59,28 @@ func (c Case) Check(answer proto.Message) (string, error) {
 		return "", fmt.Errorf("%s: response: %w", c.Name(), err)
 	}
 	return cmp.Diff(want, answer, protocmp.Transform()), nil
+}
+
+// Run calls the method on a stub whose server has the host, and returns the
+// messages and what was wrong, which is nothing when the host was asked what it
+// must be and the driver got what it must get.
+func (c Case) Run(ctx context.Context, stub any, h *wiretest.Host) (messages Messages, wrong string) {
+	h.Reset()
+	messages, err := c.Do(ctx, stub)
+	if err != nil {
+		return messages, err.Error()
+	}
+	if calls := h.Calls(); !slices.Equal(calls, []string{c.Call}) {
+		return messages, fmt.Sprintf("the host was asked %q, want %q", calls, c.Call)
+	}
+	diff, err := c.Check(messages.Response)
+	if err != nil {
+		return messages, err.Error()
+	}
+	if diff != "" {
+		return messages, "answer (-want +got):\n" + diff
+	}
+	return messages, ""
 }
 
 // messageOf returns a message of csi-proxy, some of which were generated for an
