@@ -186,8 +186,10 @@ func (o *hostObject) openData(write bool) (*os.File, error) {
 	return root.OpenFile(o.name, flags, 0)
 }
 
-// renamed notes where the object is now.
+// renamed notes where the object is now. An open folder may be of no use after
+// that (Wine knows it by its path).
 func (o *hostObject) renamed(parent *hostObject, name string) {
+	o.close()
 	o.parent, o.name = parent, name
 }
 

@@ -118,6 +118,25 @@ func (b *bed) delete(path string) error {
 	return b.Delete(b.t.Context(), h)
 }
 
+// host is the host path of a path below the base.
+func (b *bed) host(names ...string) string {
+	return filepath.Join(append([]string{b.base}, names...)...)
+}
+
+// hostLeads checks that what a process of the host writes through a link is in
+// a folder of the node, where the host has links.
+func (b *bed) hostLeads(link []string, folder string) {
+	b.t.Helper()
+	if !hostLinks {
+		return
+	}
+	b.must(os.WriteFile(filepath.Join(b.host(link...), "by-host"), []byte("kubelet"), 0o644))
+	if got := b.read(folder + `by-host`); got != "kubelet" {
+		b.t.Errorf("%s has %q", folder, got)
+	}
+	b.must(b.delete(folder + `by-host`))
+}
+
 func TestMountedFolderIsTheVolume(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBed(t), context.Background()
