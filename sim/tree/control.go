@@ -2,7 +2,9 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/csi-windows/csi-windows/winos/win32"
@@ -162,12 +164,16 @@ func (t *Tree) WriteFile(ctx context.Context, path string, data []byte) error {
 	if code != 0 {
 		return fail("WriteFile", path, code)
 	}
-	defer file.Close()
-	if err := file.Truncate(0); err != nil {
-		return fail("WriteFile", path, hostCode(err))
+	return fail("WriteFile", path, hostCode(overwrite(file, data)))
+}
+
+// overwrite replaces the content of a file and closes it.
+func overwrite(file *os.File, data []byte) error {
+	err := file.Truncate(0)
+	if err == nil {
+		_, err = file.Write(data)
 	}
-	_, err := file.Write(data)
-	return fail("WriteFile", path, hostCode(err))
+	return errors.Join(err, file.Close())
 }
 
 // ReadFile returns the content of a file. Links are followed.
@@ -185,7 +191,7 @@ func (t *Tree) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	if code != 0 {
 		return nil, fail("ReadFile", path, code)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(file)
 	return data, fail("ReadFile", path, hostCode(err))
 }

@@ -133,7 +133,7 @@ func (t *Tree) ReadAt(ctx context.Context, h win32.Handle, buffer []byte, offset
 	if code != 0 {
 		return 0, fail("ReadFile", "", code)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	count, err := file.ReadAt(buffer, offsetBytes)
 	switch {
 	case errors.Is(err, io.EOF) && count == 0 && len(buffer) > 0:

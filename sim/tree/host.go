@@ -34,6 +34,6 @@ func listAndClose(folder *os.File, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	return folder.Readdirnames(-1)
 }

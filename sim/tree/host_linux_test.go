@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -230,4 +231,24 @@ func TestC027_DeletingAForeignLink(t *testing.T) {
 	if names, err := b.ReadDir(ctx, h); err != nil || !slices.Equal(names, nil) {
 		t.Errorf("names %q, %v", names, err)
 	}
+}
+
+func TestDriveOverTheWholeHost(t *testing.T) {
+	t.Parallel()
+	b, ctx := newBed(t), context.Background()
+	b.must(b.AttachVolume(Volume{ID: volumeC, Folder: "/", HostsMountPoints: true}))
+	base := `C:` + strings.ReplaceAll(b.base, "/", `\`) + `\outside`
+	b.must(b.MakeFolder(ctx, base+`\m`))
+	defer func() { b.must(os.RemoveAll(b.host("outside", "m"))) }()
+	b.must(b.SetVolumeMountPoint(ctx, base+`\m\`, volumeD))
+	b.hostLeads([]string{"outside", "m"}, volumeD)
+	if got, want := b.MountPaths(volumeD), []string{base + `\m\`}; !slices.Equal(got, want) {
+		t.Errorf("mount paths %q, want %q", got, want)
+	}
+	if got := b.read(`C:\proc\self\root` + base[2:] + `\canary`); got != "alive" {
+		t.Errorf("through a host link to the root: %q", got)
+	}
+	h := b.open(`C:\dev\zero`)
+	_, err := b.ReadAt(ctx, h, make([]byte, 1), 0)
+	b.wantCode(err, win32.ErrInvalidFunction)
 }

@@ -15,7 +15,7 @@ func hostID(root *os.Root, name string, _ os.FileInfo) (id [16]byte, err error) 
 	if err != nil {
 		return id, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(file.Fd()), &info); err != nil {
 		return id, err

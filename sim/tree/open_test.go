@@ -75,8 +75,7 @@ func TestC023_PathsBeyond260(t *testing.T) {
 	if got := b.read(`\\?\` + deep + `f`); got != "x" {
 		t.Errorf("read %q", got)
 	}
-	h, path := b.open(`\\?\`+deep+`f`), ""
-	path, err := b.FinalPath(ctx, h)
+	path, err := b.FinalPath(ctx, b.open(`\\?\`+deep+`f`))
 	if want := `\\?\` + deep + `f`; err != nil || path != want {
 		t.Errorf("final path %q, %v", path, err)
 	}
