@@ -35,7 +35,8 @@ const defaultKubeletPath = `C:\var\lib\kubelet`
 
 // config is everything the command line says.
 type config struct {
-	WorkingDirs    []string // Windows paths; kubelet's first
+	KubeletPath    string   // Windows path; the first working folder
+	WorkingDirs    []string // Windows paths; those beside kubelet's
 	RequirePrivacy bool
 	MetricsAddress string // host:port; empty means no metrics
 	WindowsService bool
@@ -66,11 +67,10 @@ func newFlagSet(c *config, env environment) *flag.FlagSet {
 	if env.GOOS == "windows" {
 		defaultHost = hostWindows
 	}
-	c.WorkingDirs = []string{defaultKubeletPath}
 
 	fs := flag.NewFlagSet("csi-proxy", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&c.WorkingDirs[0], "kubelet-path", defaultKubeletPath, "kubelet's folder on the node; paths outside the working folders are refused")
+	fs.StringVar(&c.KubeletPath, "kubelet-path", defaultKubeletPath, "kubelet's folder on the node; paths outside the working folders are refused")
 	fs.Var(listValue{items: &c.WorkingDirs}, "working-dir", "one more working folder; may be repeated")
 	fs.BoolVar(&c.RequirePrivacy, "require-privacy", true, "demand encryption of SMB mappings; switch off only for servers that cannot encrypt")
 	fs.StringVar(&c.MetricsAddress, "metrics-bind-address", "", "address to serve Prometheus metrics on, such as 127.0.0.1:9750; empty for none")
@@ -157,10 +157,13 @@ func (c *config) check(given map[string]bool, env environment) error {
 	)
 }
 
+// roots returns the folders of the node that callers may use, kubelet's first.
+func (c *config) roots() []string { return append([]string{c.KubeletPath}, c.WorkingDirs...) }
+
 // checkWorkingDirs asks the agent whether it would accept each folder.
 func (c *config) checkWorkingDirs() error {
 	flagName := "kubelet-path"
-	for _, folder := range c.WorkingDirs {
+	for _, folder := range c.roots() {
 		if _, err := agent.New(systemDriveOnly{}, agent.Policy{Roots: []string{folder}}); err != nil {
 			return fmt.Errorf("-%s: %w", flagName, err)
 		}

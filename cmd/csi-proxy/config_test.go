@@ -22,7 +22,7 @@ func parse(goos string, args ...string) (*config, error) {
 // onWindows is the configuration of a command line without flags.
 func onWindows(change func(*config)) *config {
 	c := &config{
-		WorkingDirs: []string{defaultKubeletPath}, RequirePrivacy: true, Host: hostWindows, SimDrives: map[byte]string{},
+		KubeletPath: defaultKubeletPath, RequirePrivacy: true, Host: hostWindows, SimDrives: map[byte]string{},
 		SocketDir: pipe.DefaultDir, APIs: wire.APIs(), GraceTime: defaultGraceTime, CallTime: agent.DefaultCallTimeout,
 	}
 	change(c)
@@ -36,10 +36,16 @@ func TestParseConfigAcceptsWhatNodeImagesPass(t *testing.T) {
 		want *config
 	}{
 		"nothing":           {"", onWindows(func(*config) {})},
-		"one dash":          {`-kubelet-path=D:\k`, onWindows(func(c *config) { c.WorkingDirs = []string{`D:\k`} })},
-		"two dashes, space": {`--kubelet-path D:\k --windows-service`, onWindows(func(c *config) { c.WorkingDirs = []string{`D:\k`}; c.WindowsService = true })},
+		"one dash":          {`-kubelet-path=D:\k`, onWindows(func(c *config) { c.KubeletPath = `D:\k` })},
+		"two dashes, space": {`--kubelet-path D:\k --windows-service`, onWindows(func(c *config) { c.KubeletPath, c.WindowsService = `D:\k`, true })},
 		"working folders": {`-working-dir=C:\a -working-dir C:\b`, onWindows(func(c *config) {
-			c.WorkingDirs = []string{defaultKubeletPath, `C:\a`, `C:\b`}
+			c.WorkingDirs = []string{`C:\a`, `C:\b`}
+		})},
+		"working folders first": {`-working-dir=C:\a -kubelet-path=D:\k -working-dir C:\b`, onWindows(func(c *config) {
+			c.KubeletPath, c.WorkingDirs = `D:\k`, []string{`C:\a`, `C:\b`}
+		})},
+		"kubelet's usual folder beside another": {`-working-dir=C:\var\lib\kubelet -kubelet-path=D:\k`, onWindows(func(c *config) {
+			c.KubeletPath, c.WorkingDirs = `D:\k`, []string{defaultKubeletPath}
 		})},
 		"privacy off (C044)": {`-require-privacy=false`, onWindows(func(c *config) { c.RequirePrivacy = false })},
 		"privacy on (C044)":  {`-require-privacy`, onWindows(func(*config) {})},

@@ -34,7 +34,7 @@ type node struct {
 // serve joins the rooms, serves until ctx ends, and stops within the grace time.
 // It calls ready when every pipe is open.
 func serve(ctx context.Context, c *config, log *slog.Logger, ready func()) (err error) {
-	log.Info("csi-proxy starts", "version", version.Full(), "host", c.Host, "workingDirs", c.WorkingDirs, "requirePrivacy", c.RequirePrivacy)
+	log.Info("csi-proxy starts", "version", version.Full(), "host", c.Host, "workingDirs", c.roots(), "requirePrivacy", c.RequirePrivacy)
 	place := pipe.Place{Dir: c.SocketDir, AllowSIDs: c.PipeAccess}
 	if err := refuseSecondCopy(ctx, place, c.APIs); err != nil {
 		return failed(stageListen, err)
@@ -84,7 +84,7 @@ func refuseSecondCopy(ctx context.Context, place pipe.Place, apis []wire.API) er
 // newServer builds the agent for the node and the server before it.
 func newServer(c *config, n *node, m *metrics, place pipe.Place, log *slog.Logger) (*wire.Server, error) {
 	a, err := agent.New(winos.New(n.session, n.api, winos.Options{}), agent.Policy{
-		Roots: c.WorkingDirs, RequirePrivacy: c.RequirePrivacy, CallTimeout: c.CallTime, Logger: log, Observer: m,
+		Roots: c.roots(), RequirePrivacy: c.RequirePrivacy, CallTimeout: c.CallTime, Logger: log, Observer: m,
 	})
 	if err != nil {
 		return nil, err
