@@ -24,20 +24,46 @@ import (
 // bodyMaxBytes bounds a message: the largest is a file's content.
 const bodyMaxBytes = 64 << 20
 
-// Listen opens the listener of an address: a path is a unix socket, replaced
-// when an earlier process left it behind; "host:port" is TCP.
+// probeTimeout bounds the look whether somebody already serves a socket.
+const probeTimeout = time.Second
+
+// Listen opens the listener of an address: a path is a unix socket for this
+// account alone, replaced when an earlier process left it behind; "host:port" is
+// TCP. What else stands at the path stays, and is an error.
 func Listen(address string) (net.Listener, error) {
 	network := networkOf(address)
-	if network == "unix" {
-		if conn, err := net.Dial(network, address); err == nil {
-			_ = conn.Close()
-			return nil, fmt.Errorf("listen %s: another process serves it", address)
-		}
-		if err := os.Remove(address); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("listen: %w", err)
-		}
+	if network != "unix" {
+		return net.Listen(network, address)
 	}
-	return net.Listen(network, address)
+	if err := clearStale(address); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	listener, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(address, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// clearStale removes a socket that nobody serves.
+func clearStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != os.ModeSocket:
+		return fmt.Errorf("%s exists and is no socket", path)
+	}
+	if conn, err := net.DialTimeout("unix", path, probeTimeout); err == nil {
+		_ = conn.Close()
+		return fmt.Errorf("%s: another process serves it", path)
+	}
+	return os.Remove(path)
 }
 
 // DefaultAddress is where the control of the node in folder dir listens when
