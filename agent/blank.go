@@ -14,9 +14,11 @@ const sectorBytes = 4096
 // readRaw reads raw bytes of a disk or volume, under the rules of OS.ReadDisk.
 type readRaw func(ctx context.Context, offsetBytes int64, buffer []byte) (int, error)
 
-// mustBeBlankDisk refuses a disk without a partition table whose bytes look
-// like somebody's data: a file system or volume manager on the whole disk, or
-// anything else that is not zero.
+// mustBeBlankDisk refuses a disk without data partitions whose bytes look like
+// somebody's data all the same: a file system or volume manager on the whole
+// disk, or, when it has no partition table either, anything that is not zero. A
+// table without partitions proves nothing: some whole-disk formats leave room
+// for a boot sector, and a table can be written over a file system.
 func (a *Agent) mustBeBlankDisk(ctx context.Context, disk OSDisk) error {
 	read := func(ctx context.Context, offsetBytes int64, buffer []byte) (int, error) {
 		return a.os.ReadDisk(ctx, disk.Number, offsetBytes, buffer)
@@ -28,6 +30,10 @@ func (a *Agent) mustBeBlankDisk(ctx context.Context, disk OSDisk) error {
 	if probe.IsEmptyTable(head, tail) {
 		// What a run leaves behind that was cut off while it made the table.
 		return nil
+	}
+	if disk.Style != host.StyleRaw {
+		probe.ClearTable(head, tail)
+		return mustHoldNothingKnown(head, tail)
 	}
 	return mustBeBlank(head, tail)
 }
@@ -44,9 +50,16 @@ func (a *Agent) mustBeBlankVolume(ctx context.Context, volume OSVolume) error {
 	return mustBeBlank(head, tail)
 }
 
-func mustBeBlank(head, tail []byte) error {
+func mustHoldNothingKnown(head, tail []byte) error {
 	if found := probe.Look(head, tail); found != "" {
 		return refuse(host.KindPrecondition, "it holds data: %s", found)
+	}
+	return nil
+}
+
+func mustBeBlank(head, tail []byte) error {
+	if err := mustHoldNothingKnown(head, tail); err != nil {
+		return err
 	}
 	if at := probe.FirstNonZero(head); at >= 0 {
 		return refuse(host.KindPrecondition, "it holds data of an unknown kind at byte %d", at)

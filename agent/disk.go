@@ -177,10 +177,8 @@ func (a *Agent) PartitionDisk(ctx context.Context, diskNumber uint32) error {
 		if disk.System {
 			return refuse(host.KindPrecondition, "the disk holds the operating system")
 		}
-		if disk.Style == host.StyleRaw {
-			if err := a.mustBeBlankDisk(ctx, disk); err != nil {
-				return err
-			}
+		if err := a.mustBeBlankDisk(ctx, disk); err != nil {
+			return err
 		}
 		return a.makePartition(ctx, disk)
 	})

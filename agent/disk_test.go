@@ -250,3 +250,88 @@ func writeFile(t *testing.T, path string, data []byte) {
 		t.Fatal(err)
 	}
 }
+
+func TestC009_OfflineAfterTheLastUnmount(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	number := l.disk(64 * mib)
+	l.ok(l.agent.PartitionDisk(l.ctx, number))
+	id := l.onlyVolume(number)
+	l.ok(l.agent.FormatVolume(l.ctx, id))
+	for range 2 {
+		l.ok(l.agent.MountVolume(l.ctx, id, root+`\m`))
+		l.write(root+`\m\file`, "kept")
+		l.ok(l.agent.UnmountVolume(l.ctx, id, root+`\m`))
+		l.ok(l.agent.SetDiskState(l.ctx, number, false))
+		l.want(host.KindNotFound, l.agent.MountVolume(l.ctx, id, root+`\m`))
+		l.ok(l.agent.SetDiskState(l.ctx, number, true))
+	}
+	l.ok(l.agent.MountVolume(l.ctx, id, root+`\m`))
+	l.holds(root+`\m\file`, "kept")
+}
+
+func TestC010_CopyOfADisk(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	dir := t.TempDir()
+	first, err := l.node.AttachDisk(l.ctx, sim.DiskSpec{Image: filepath.Join(dir, "first"), SizeBytes: 64 * mib})
+	l.ok(err)
+	l.ok(l.agent.PartitionDisk(l.ctx, first))
+	id := l.onlyVolume(first)
+	l.ok(l.agent.FormatVolume(l.ctx, id))
+	l.ok(l.agent.WriteVolumeCache(l.ctx, id))
+	writeFile(t, filepath.Join(dir, "copy"), readFile(t, filepath.Join(dir, "first")))
+	second, err := l.node.AttachDisk(l.ctx, sim.DiskSpec{Image: filepath.Join(dir, "copy")})
+	l.ok(err)
+	l.ok(l.agent.SetDiskState(l.ctx, second, true))
+	l.ok(l.agent.SetDiskReadOnly(l.ctx, second, false))
+	copied := l.onlyVolume(second)
+	if strings.EqualFold(copied, id) {
+		t.Errorf("both volumes are %s", id)
+	}
+	l.ok(l.agent.MountVolume(l.ctx, id, root+`\first`))
+	l.ok(l.agent.MountVolume(l.ctx, copied, root+`\copy`))
+	l.write(root+`\copy\file`, "x")
+	l.exists(root+`\first\file`, false)
+}
+
+// A run that was cut off while Windows wrote the table leaves parts of it; they
+// are nobody's data. Parts of a table with a partition in it are.
+func TestInvariant4_TornTable(t *testing.T) {
+	t.Parallel()
+	const basicData = "\xa2\xa0\xd0\xeb\xe5\xb9\x33\x44\x87\xc0\x68\xb6\xb7\x26\x99\xc7"
+	for name, tc := range map[string]struct {
+		bytes map[int]string
+		kind  host.Kind
+		empty bool
+	}{
+		"header without checksum": {map[int]string{512: "EFI PART\x00\x00\x01\x00"}, 0, true},
+		"copy without checksum":   {map[int]string{64*mib - 512: "EFI PART\x00\x00\x01\x00"}, 0, true},
+		"lost header, partition":  {map[int]string{1024: basicData + "id", 64*mib - 512: "EFI PART\x00"}, host.KindPrecondition, false},
+		"lost primary, partition in the copy": {
+			map[int]string{64*mib - 512: "EFI PART\x00", 64*mib - 512 - 16384: basicData + "id"}, host.KindPrecondition, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			path := filepath.Join(t.TempDir(), "disk")
+			img, err := image.Create(path, 64*mib)
+			l.ok(err)
+			for offset, data := range tc.bytes {
+				_, err := img.WriteAt([]byte(data), int64(offset))
+				l.ok(err)
+			}
+			l.ok(img.Close())
+			number, err := l.node.AttachDisk(l.ctx, sim.DiskSpec{Image: path})
+			l.ok(err)
+			err = l.agent.PartitionDisk(l.ctx, number)
+			if tc.empty {
+				l.ok(err)
+				l.onlyVolume(number)
+			} else {
+				l.want(tc.kind, err)
+			}
+		})
+	}
+}

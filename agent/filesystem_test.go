@@ -198,6 +198,18 @@ func TestRootUnderAnotherName(t *testing.T) {
 	l.exists(root+`\via`, true)
 }
 
+// Which letters outside ASCII are one but for their case is up to the volume,
+// so the objects are compared.
+func TestRootOutsideASCII(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, withRoots(`C:\kübel`))
+	l.ok(l.node.MakeDir(l.ctx, `C:\kübel`))
+	l.ok(l.agent.Mkdir(l.ctx, `C:\KÜBEL\x`))
+	l.exists(`C:\kübel\X`, true)
+	l.want(host.KindInvalid, l.agent.Mkdir(l.ctx, `C:\kubel\x`))
+	l.want(host.KindPrecondition, l.agent.Rmdir(l.ctx, `C:\KÜBEL`, true))
+}
+
 func TestMissingRoot(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, withRoots(`C:\not\there`, root))

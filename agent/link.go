@@ -89,7 +89,7 @@ func (s *spot) mustLeadTo(path string) error {
 	if info.Kind != FileSymlink {
 		return refuse(host.KindExists, "something that is no symbolic link is there")
 	}
-	if fold(strings.TrimRight(info.Target, `\`)) != fold(path) {
+	if !sameName(strings.TrimRight(info.Target, `\`), path) {
 		return refuse(host.KindExists, "a link to another place is there: %s", objectText(info.Target))
 	}
 	return nil

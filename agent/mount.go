@@ -55,11 +55,12 @@ func (s *spot) makeMountFolder(ctx context.Context) error {
 	if s.node == nil {
 		return s.makeFolders(ctx)
 	}
-	switch s.node.info.Kind {
-	case FileFolder:
-	case FileMountPoint:
-		return refuse(host.KindPrecondition, "another volume is mounted there: %s", objectText(s.node.info.Target))
-	default:
+	if s.node.info.Kind == FileMountPoint {
+		if err := s.clearStaleMount(ctx); err != nil {
+			return err
+		}
+	}
+	if s.node.info.Kind != FileFolder {
 		return refuse(host.KindPrecondition, "something that is no plain folder is there")
 	}
 	if s.isRoot {
@@ -73,6 +74,24 @@ func (s *spot) makeMountFolder(ctx context.Context) error {
 		return refuse(host.KindPrecondition, "the folder is not empty: it holds %s", objectText(names[0]))
 	}
 	return nil
+}
+
+// clearStaleMount takes away a mount point whose volume is not on the node any
+// more, as a power cut or a disk that was pulled leaves behind: nothing can be
+// reached through it. A volume that is there stays mounted.
+func (s *spot) clearStaleMount(ctx context.Context) error {
+	_, err := s.agent.os.Volume(ctx, canonicalVolumeID(s.node.info.Target))
+	if err == nil {
+		return refuse(host.KindPrecondition, "another volume is mounted there: %s", objectText(s.node.info.Target))
+	}
+	if !host.IsKind(err, host.KindNotFound) {
+		return err
+	}
+	if err := s.agent.os.Unmount(ctx, s.node.file); err != nil {
+		return err
+	}
+	s.node.info, err = s.node.file.Info(ctx)
+	return err
 }
 
 // refuseNodeVolume refuses the volumes that hold the operating system or a

@@ -146,9 +146,9 @@ func utf16Units(text string, atMost int) int {
 	return n
 }
 
-// fold maps spellings of a name that Windows takes for one to one text. Only
-// simple upper case is used, and nothing outside ASCII becomes ASCII: NTFS
-// does not take U+017F for S.
+// fold maps spellings of a name that Windows takes for one to one text, for
+// locks: what it takes for one although Windows does not waits without need.
+// Nothing outside ASCII becomes ASCII: NTFS does not take U+017F for S.
 func fold(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
@@ -164,7 +164,16 @@ func fold(text string) string {
 	}, text)
 }
 
-func sameName(a, b string) bool { return a == b || fold(a) == fold(b) }
+// sameName reports whether two texts surely name one object in one folder.
+// Outside ASCII the case table of the volume decides, which is not known here:
+// such texts are the same only when they are equal.
+func sameName(a, b string) bool {
+	return a == b || isASCII(a) && isASCII(b) && strings.EqualFold(a, b)
+}
+
+func isASCII(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+}
 
 // String returns the path in its normal form, `C:\a\b`.
 func (p localPath) String() string {
@@ -179,7 +188,7 @@ func (p localPath) isUnder(root localPath) bool {
 	return p.drive == root.drive && hasPrefix(p.names, root.names)
 }
 
-// hasPrefix reports whether names begins with prefix, without regard to case.
+// hasPrefix reports whether names surely begins with prefix.
 func hasPrefix(names, prefix []string) bool {
 	return len(names) >= len(prefix) && slices.EqualFunc(names[:len(prefix)], prefix, sameName)
 }
@@ -190,12 +199,12 @@ func hasPrefix(names, prefix []string) bool {
 func parseVolumeID(field, text string) (string, error) {
 	const prefix, guidLength = `\\?\volume{`, 36
 	id := strings.TrimSuffix(strings.ToLower(text), `\`)
-	guid, hasPrefix := strings.CutPrefix(id, prefix)
+	guid, isVolume := strings.CutPrefix(id, prefix)
 	guid, hasBrace := strings.CutSuffix(guid, "}")
 	if text == "" {
 		return "", invalid(field, "volume id is empty")
 	}
-	if !hasPrefix || !hasBrace || len(guid) != guidLength {
+	if !isVolume || !hasBrace || len(guid) != guidLength {
 		return "", invalid(field, `volume id is not of the form \\?\Volume{GUID}\`)
 	}
 	for i := range len(guid) {

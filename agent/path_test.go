@@ -117,6 +117,9 @@ func TestC030_IsUnder(t *testing.T) {
 			t.Errorf("isUnder(%q) = %v, want %v", text, got, want)
 		}
 	}
+	if parse(`C:\STRASSE\Ä`).isUnder(parse(`C:\STRASSE\ä`)) {
+		t.Error("the case of a letter outside ASCII was decided by text")
+	}
 	if parse(`c:/VAR/Lib/ÄÖ`).key() != parse(`C:\var\lib\äö`).key() {
 		t.Error("two spellings of one path have different keys")
 	}

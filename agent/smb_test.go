@@ -237,3 +237,29 @@ func TestLinkToUnmappedServerIsNotProbed(t *testing.T) {
 		t.Errorf("the server was asked: %q", calls)
 	}
 }
+
+func TestC036_MappingLimit(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, func(c *sim.Config, _ *agent.Policy) { c.SMBMappingLimit = 1 })
+	l.share()
+	for range 50 { // short-lived claims on one share
+		l.ok(l.agent.NewSmbGlobalMapping(l.ctx, `\\srv\share`, root+`\claim`, "u", "pw"))
+		l.ok(l.agent.Rmdir(l.ctx, root+`\claim`, false))
+	}
+	l.want(host.KindExhausted, l.agent.NewSmbGlobalMapping(l.ctx, `\\srv\second`, "", "u", "pw"))
+	l.ok(l.agent.RemoveSmbGlobalMapping(l.ctx, `\\srv\share`))
+	if m := l.mappings(); len(m) != 0 {
+		t.Errorf("mappings are %+v", m)
+	}
+}
+
+func TestWeakMappingIsReplaced(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.share()
+	l.ok(l.os.CreateSMBMapping(l.ctx, agent.SMBRequest{Share: `\\srv\share`, Username: "u", Password: "pw"}))
+	l.ok(l.agent.NewSmbGlobalMapping(l.ctx, `\\srv\share`, "", "u", "pw"))
+	if m := l.mappings(); len(m) != 1 || !m[0].RequirePrivacy {
+		t.Errorf("mappings are %+v", m)
+	}
+}

@@ -61,12 +61,14 @@ func TestVolumeLife(t *testing.T) {
 
 func TestMountRefusals(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newLab(t, withRoots(root, `C:\empty`))
+	l.ok(l.node.MakeDir(l.ctx, `C:\empty`))
 	id, other := l.formatted(64*mib), l.formatted(64*mib)
 	l.write(root+`\full\file`, "x")
 	l.want(host.KindPrecondition, l.agent.MountVolume(l.ctx, id, root+`\full`))
 	l.want(host.KindPrecondition, l.agent.MountVolume(l.ctx, id, root+`\full\file`))
 	l.want(host.KindPrecondition, l.agent.MountVolume(l.ctx, id, root))
+	l.want(host.KindPrecondition, l.agent.MountVolume(l.ctx, id, `C:\empty`))
 	l.want(host.KindInvalid, l.agent.MountVolume(l.ctx, id, `C:\elsewhere`))
 	l.want(host.KindInvalid, l.agent.MountVolume(l.ctx, `C:\`, root+`\m`))
 	l.want(host.KindNotFound, l.agent.MountVolume(l.ctx, `\\?\Volume{00000000-1111-2222-3333-444444444444}\`, root+`\m`))

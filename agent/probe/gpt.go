@@ -1,6 +1,9 @@
 package probe
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Places and sizes in a GUID partition table. Source: UEFI specification,
 // chapter 5.3.
@@ -8,12 +11,20 @@ const (
 	mbrBytes        = 512
 	mbrCodeBytes    = 440
 	mbrTableOffset  = 446
+	mbrMarkOffset   = 510
 	mbrEntryBytes   = 16
 	mbrTypeOffset   = 4
 	mbrTypeGPT      = 0xEE
 	gptEntryBytes   = 128
-	gptEntriesBytes = 128 * gptEntryBytes
+	gptEntries      = 128
+	gptEntriesBytes = gptEntries * gptEntryBytes
 	guidBytes       = 16
+
+	gptSignature        = "EFI PART"
+	gptOwnLBAOffset     = 24
+	gptEntriesLBAOffset = 72
+	gptCountOffset      = 80
+	gptSizeOffset       = 84
 )
 
 // reservedType is the type GUID of the Microsoft reserved partition,
@@ -41,7 +52,7 @@ func isEmptyHead(head []byte, sector int) bool {
 	}
 	header := head[sector : 2*sector]
 	return isEmptyMBR(head[:mbrBytes]) && isZero(head[mbrBytes:sector]) &&
-		isHeaderOrZero(header) && areEmptyEntries(head[2*sector:entriesEnd]) &&
+		isHeaderOrZero(header, 1) && areEmptyEntries(head[2*sector:entriesEnd]) &&
 		isZero(head[entriesEnd:])
 }
 
@@ -52,7 +63,7 @@ func isEmptyTail(tail []byte, sector int) bool {
 		return false
 	}
 	headerStart := len(tail) - sector
-	if !isHeaderOrZero(tail[headerStart:]) || !areEmptyEntries(tail[entriesStart:headerStart]) {
+	if !isHeaderOrZero(tail[headerStart:], -gptEntriesBytes/int64(sector)) || !areEmptyEntries(tail[entriesStart:headerStart]) {
 		return false
 	}
 	// Marks are found by their distance from the end, so the table is blanked, not cut off.
@@ -65,10 +76,10 @@ func isEmptyMBR(mbr []byte) bool {
 	if isZero(mbr) {
 		return true
 	}
-	if !isZero(mbr[:mbrCodeBytes]) || mbr[510] != 0x55 || mbr[511] != 0xAA {
+	if !isZero(mbr[:mbrCodeBytes]) || mbr[mbrMarkOffset] != 0x55 || mbr[mbrMarkOffset+1] != 0xAA {
 		return false
 	}
-	for entry := mbrTableOffset; entry < 510; entry += mbrEntryBytes {
+	for entry := mbrTableOffset; entry < mbrMarkOffset; entry += mbrEntryBytes {
 		kind := mbr[entry+mbrTypeOffset]
 		if kind != mbrTypeGPT && !isZero(mbr[entry:entry+mbrEntryBytes]) {
 			return false
@@ -77,8 +88,40 @@ func isEmptyMBR(mbr []byte) bool {
 	return true
 }
 
-func isHeaderOrZero(sector []byte) bool {
-	return bytes.HasPrefix(sector, []byte("EFI PART")) || isZero(sector)
+// isHeaderOrZero reports whether a sector is empty, or a header that names no
+// entries but those that are looked at: so many sectors from the header itself,
+// in the number and size Windows makes. Of another header the partitions would
+// not be seen.
+func isHeaderOrZero(sector []byte, entriesFromHeader int64) bool {
+	if !isHeader(sector) {
+		return isZero(sector)
+	}
+	le := binary.LittleEndian
+	own, entries := int64(le.Uint64(sector[gptOwnLBAOffset:])), int64(le.Uint64(sector[gptEntriesLBAOffset:]))
+	count, size := le.Uint32(sector[gptCountOffset:]), le.Uint32(sector[gptSizeOffset:])
+	if entries == 0 && count == 0 {
+		return true // not written to its end
+	}
+	return entries-own == entriesFromHeader && count == gptEntries && size == gptEntryBytes
+}
+
+func isHeader(sector []byte) bool { return bytes.HasPrefix(sector, []byte(gptSignature)) }
+
+// ClearTable zeroes what a partition table takes of the first and last bytes of
+// a disk, so that Look finds what is there besides it. Boot code stays: a format
+// that covers the whole disk may begin there.
+func ClearTable(head, tail []byte) {
+	if len(head) >= mbrBytes && head[mbrMarkOffset] == 0x55 && head[mbrMarkOffset+1] == 0xAA {
+		clear(head[mbrCodeBytes:mbrBytes])
+	}
+	for _, sector := range []int{512, 4096} {
+		if end := 2*sector + gptEntriesBytes; len(head) >= end && isHeader(head[sector:]) {
+			clear(head[sector:end])
+		}
+		if start := len(tail) - sector - gptEntriesBytes; start >= 0 && isHeader(tail[len(tail)-sector:]) {
+			clear(tail[start:])
+		}
+	}
 }
 
 func areEmptyEntries(entries []byte) bool {

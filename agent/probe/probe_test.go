@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 )
@@ -111,6 +112,16 @@ func TestIsEmptyTable(t *testing.T) {
 			copy(tail[len(tail)-64<<10:], "\xfc\x4e\x2b\xa9\x00\x00\x00\x00")
 		}, false},
 		{"something later", func(head, _ []byte) { protective(head); head[500000] = 1 }, false},
+		{"header as Windows makes it", func(head, tail []byte) {
+			copy(head[512:], gptHeader(1, 2, 128, 128))
+			copy(tail[len(tail)-512:], gptHeader(9999, 9999-32, 128, 128))
+		}, true},
+		{"entries elsewhere", func(head, _ []byte) { copy(head[512:], gptHeader(1, 4096, 128, 128)) }, false},
+		{"more entries in the copy than are looked at", func(_, tail []byte) {
+			copy(tail[len(tail)-512:], gptHeader(9999, 9999-64, 256, 128))
+			copy(tail[len(tail)-512-2*16384:], basicData)
+		}, false},
+		{"larger entries", func(head, _ []byte) { copy(head[512:], gptHeader(1, 2, 128, 256)) }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -139,4 +150,48 @@ func FuzzLook(f *testing.F) {
 			t.Fatal("a table in less than two sectors")
 		}
 	})
+}
+
+// gptHeader is the part of a header that says where its entries are.
+func gptHeader(own, entries uint64, count, size uint32) string {
+	header := append([]byte(gptSignature), make([]byte, 84)...)
+	binary.LittleEndian.PutUint64(header[gptOwnLBAOffset:], own)
+	binary.LittleEndian.PutUint64(header[gptEntriesLBAOffset:], entries)
+	binary.LittleEndian.PutUint32(header[gptCountOffset:], count)
+	binary.LittleEndian.PutUint32(header[gptSizeOffset:], size)
+	return string(header)
+}
+
+func TestClearTableLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		make func(head, tail []byte)
+		want string
+	}{
+		"table only": {func(head, tail []byte) {
+			copy(head[440:], "sign")
+			copy(head[510:], "\x55\xaa")
+			copy(head[512:], gptHeader(1, 2, 128, 128))
+			copy(tail[len(tail)-512:], gptHeader(99, 99-32, 128, 128))
+		}, ""},
+		"4 KiB sectors": {func(head, tail []byte) {
+			copy(head[4096:], gptHeader(1, 2, 128, 128))
+			copy(tail[len(tail)-4096:], gptHeader(9, 9-4, 128, 128))
+		}, ""},
+		"ext4 behind an empty boot sector": {func(head, _ []byte) { copy(head[510:], "\x55\xaa"); copy(head[1080:], "\x53\xef") }, "ext2/ext3/ext4"},
+		"btrfs under a table":              {func(head, _ []byte) { copy(head[512:], gptSignature); copy(head[65600:], "_BHRfS_M") }, "btrfs"},
+		"file system in the boot sector":   {func(head, _ []byte) { copy(head, "XFSB"); copy(head[510:], "\x55\xaa") }, "XFS"},
+		"RAID at the end": {func(head, tail []byte) {
+			copy(head[510:], "\x55\xaa")
+			copy(tail[len(tail)-8192:], "\xfc\x4e\x2b\xa9\x01\x00\x00\x00")
+		}, "Linux RAID"},
+	} {
+		head, tail := device(0, "")
+		tc.make(head, tail)
+		ClearTable(head, tail)
+		if got := Look(head, tail); got != tc.want {
+			t.Errorf("%s: found %q, want %q", name, got, tc.want)
+		}
+	}
+	ClearTable(nil, nil)
 }
