@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/host"
@@ -19,7 +18,7 @@ import (
 	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wiretest.Main(m) }
 
 // open makes a client that is closed at the end of the test.
 func open(t *testing.T, options client.Options) *client.Client {

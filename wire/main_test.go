@@ -3,7 +3,7 @@ package wire_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wiretest.Main(m) }

@@ -8,13 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/csi-windows/csi-windows/wire/pipe"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { wiretest.Main(m) }
 
 func TestName(t *testing.T) {
 	t.Parallel()
