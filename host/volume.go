@@ -55,7 +55,8 @@ type Volume interface {
 	// means all partitions.
 	ListVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber uint32) ([]string, error)
 	// MountVolume mounts a volume at a folder, which is made when missing. A
-	// volume already mounted there is success.
+	// volume already mounted there is success. A mount point of a volume that is not
+	// on the node any more is replaced.
 	MountVolume(ctx context.Context, volumeID, targetPath string) error
 	// UnmountVolume flushes the volume and removes the mount point. Nothing
 	// mounted there is success; another volume mounted there is KindPrecondition.
