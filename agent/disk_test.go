@@ -251,6 +251,20 @@ func writeFile(t *testing.T, path string, data []byte) {
 	}
 }
 
+// A run was cut off after the table was made, and the node restarted: the SAN
+// policy has taken the disk offline again.
+func TestInvariant4_TableOnlyOfflineAndReadOnly(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	number := l.disk(64 * mib)
+	l.ok(l.os.SetDiskOnline(l.ctx, number, true))
+	l.ok(l.os.InitializeDisk(l.ctx, number))
+	l.ok(l.os.SetDiskReadOnly(l.ctx, number, true))
+	l.ok(l.os.SetDiskOnline(l.ctx, number, false))
+	l.ok(l.agent.PartitionDisk(l.ctx, number))
+	l.onlyVolume(number)
+}
+
 func TestC009_OfflineAfterTheLastUnmount(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
