@@ -1,9 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -18,28 +23,52 @@ func newLogger() *slog.Logger {
 	return slog.New(logr.ToSlogHandler(klog.NewKlogr()))
 }
 
-// flushLogs writes out what klog still holds.
-func flushLogs() { klog.Flush() }
-
-// protectLogs keeps the log away from ordinary users of the node before the
-// first line is written (CVE-2024-5321). It does nothing when klog does not
-// write to files.
-func protectLogs(fs *flag.FlagSet) error {
+// openLogs gives klog the files that its flags ask for, before the first line is
+// written. klog decides what goes where; the files are ours, since its own are
+// open to ordinary users of the node (CVE-2024-5321) and end the process when a
+// disk is full. It does nothing when klog does not write to files.
+func openLogs(fs *flag.FlagSet) (closeLogs func(), err error) {
 	if value(fs, "logtostderr") == "true" {
-		return nil
+		return func() {}, nil
 	}
-	if file := value(fs, "log_file"); file != "" {
-		if err := protectFile(file); err != nil {
-			return fmt.Errorf("-log_file %s: %w", file, err)
+	maxMegabytes, _ := strconv.ParseInt(value(fs, "log_file_max_size"), 10, 64) // was checked with the flags
+	maxBytes := maxMegabytes << 20
+	if path := value(fs, "log_file"); path != "" {
+		file := &logFile{path: path, maxBytes: maxBytes}
+		if err := file.open(); err != nil {
+			return nil, fmt.Errorf("-log_file %s: %w", path, err)
 		}
-		return nil
+		klog.SetOutputBySeverity("INFO", file) // klog writes every record of one file as INFO
+		return func() { _ = file.Close() }, nil
 	}
-	if folder := value(fs, "log_dir"); folder != "" {
+	return openLogFolder(value(fs, "log_dir"), maxBytes)
+}
+
+// openLogFolder gives klog one file for each severity in a folder, the temporary
+// one when empty. A file appears with its first record, that of INFO at once.
+func openLogFolder(folder string, maxBytes int64) (closeLogs func(), err error) {
+	if folder != "" {
 		if err := protectFolder(folder); err != nil {
-			return fmt.Errorf("-log_dir %s: %w", folder, err)
+			return nil, fmt.Errorf("-log_dir %s: %w", folder, err)
 		}
 	}
-	return nil
+	machine, _ := os.Hostname() // only a part of a name
+	started := time.Now().Format("20060102-150405")
+	var files []*logFile
+	for _, severity := range []string{"INFO", "WARNING", "ERROR", "FATAL"} {
+		name := fmt.Sprintf("csi-proxy.%s.log.%s.%s.%d", machine, severity, started, os.Getpid())
+		file := &logFile{path: filepath.Join(cmp.Or(folder, os.TempDir()), name), maxBytes: maxBytes}
+		files = append(files, file)
+		klog.SetOutputBySeverity(severity, file)
+	}
+	if err := files[0].open(); err != nil {
+		return nil, fmt.Errorf("-log_dir: %w", err)
+	}
+	return func() {
+		for _, file := range files {
+			_ = file.Close()
+		}
+	}, nil
 }
 
 // value returns the text of a flag, empty when the set does not have it.

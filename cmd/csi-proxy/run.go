@@ -35,11 +35,12 @@ func run(ctx context.Context, args []string, env environment) int {
 		return 0
 	}
 
-	defer flushLogs()
-	if err := protectLogs(logFlags); err != nil {
+	closeLogs, err := openLogs(logFlags)
+	if err != nil {
 		fmt.Fprintf(env.Stderr, "csi-proxy: %v\n", err)
 		return failUnderService(args, env, failed(stageLog, err))
 	}
+	defer closeLogs()
 	log := newLogger()
 	work := func(ctx context.Context, ready func()) error { return serve(ctx, c, log, ready) }
 	if c.WindowsService {

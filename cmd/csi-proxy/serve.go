@@ -49,7 +49,7 @@ func serve(ctx context.Context, c *config, log *slog.Logger, ready func()) (err 
 
 	m, stopMetrics, err := startMetrics(ctx, c, log)
 	if err != nil {
-		return failed(stageMetrics, err)
+		return failedStart(ctx, stageMetrics, err)
 	}
 	defer stopMetrics()
 	server, err := newServer(c, n, m, place, log)
@@ -57,13 +57,22 @@ func serve(ctx context.Context, c *config, log *slog.Logger, ready func()) (err 
 		return failed(stageHost, err)
 	}
 	if err := server.Start(starting); err != nil {
-		return failed(stageListen, err)
+		return failedStart(ctx, stageListen, err)
 	}
 	started()
 	apis := server.APIs()
 	log.Info("csi-proxy is ready", "apis", apiValue{&apis}.String())
 	ready()
 	return serveUntilStop(ctx, c.GraceTime, server, log)
+}
+
+// failedStart is failed, except that a start which was broken off by the wish to
+// stop did what it was asked to.
+func failedStart(ctx context.Context, s stage, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return failed(s, err)
 }
 
 // refuseSecondCopy finds another csi-proxy by its pipes before this one touches
