@@ -33,6 +33,9 @@ func (a *Agent) rootRefs(ctx context.Context) ([]rootRef, error) {
 
 func (a *Agent) rootRef(ctx context.Context, root localPath) (rootRef, bool, error) {
 	w, err := a.newWalk(ctx, root, walkMode{followLast: true, anyVolume: true})
+	if isUnusable(err) {
+		return rootRef{}, false, nil
+	}
 	if err != nil {
 		return rootRef{}, false, err
 	}
@@ -47,6 +50,13 @@ func (a *Agent) rootRef(ctx context.Context, root localPath) (rootRef, bool, err
 		return rootRef{}, false, nil
 	}
 	return rootRef{identity: last.info.Identity, missing: slices.Clone(w.todo)}, true, nil
+}
+
+// isUnusable reports whether an error says that nothing can be done in a place
+// as it is now: its drive has no file system or no medium, or a link on the way
+// leads nowhere. The other working folders serve on.
+func isUnusable(err error) bool {
+	return host.IsKind(err, host.KindPrecondition) || host.IsKind(err, host.KindUnavailable) || host.IsKind(err, host.KindDenied)
 }
 
 // spot is a walk that has been found to end below a working folder.

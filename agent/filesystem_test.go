@@ -210,6 +210,19 @@ func TestRootOutsideASCII(t *testing.T) {
 	l.want(host.KindPrecondition, l.agent.Rmdir(l.ctx, `C:\KÜBEL`, true))
 }
 
+// A working folder on a drive that cannot be read now holds up nobody else.
+func TestRootOnUnusableDrive(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, withRoots(root, `D:\k`))
+	l.ok(l.node.SetVolumeMountPoint(l.ctx, `D:\`, l.volume(64*mib)))
+	l.mounted(root + `\m`)
+	l.ok(l.agent.Mkdir(l.ctx, root+`\m\sub`))
+	l.ok(l.agent.Rmdir(l.ctx, root+`\m\sub`, true))
+	if err := l.agent.Mkdir(l.ctx, `D:\k\x`); err == nil {
+		t.Error("a folder was made on a volume without file system")
+	}
+}
+
 func TestMissingRoot(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, withRoots(`C:\not\there`, root))

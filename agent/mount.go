@@ -55,6 +55,9 @@ func (s *spot) makeMountFolder(ctx context.Context) error {
 	if s.node == nil {
 		return s.makeFolders(ctx)
 	}
+	if s.isRoot {
+		return refuse(host.KindPrecondition, "nothing is mounted on a working folder")
+	}
 	if s.node.info.Kind == FileMountPoint {
 		if err := s.clearStaleMount(ctx); err != nil {
 			return err
@@ -62,9 +65,6 @@ func (s *spot) makeMountFolder(ctx context.Context) error {
 	}
 	if s.node.info.Kind != FileFolder {
 		return refuse(host.KindPrecondition, "something that is no plain folder is there")
-	}
-	if s.isRoot {
-		return refuse(host.KindPrecondition, "nothing is mounted on a working folder")
 	}
 	names, err := s.node.file.Names(ctx)
 	if err != nil {

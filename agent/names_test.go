@@ -17,6 +17,10 @@ func TestC034_MappingKey(t *testing.T) {
 		{`\\10.0.0.1\share`, `\\10.0.0.1\share`, `\\10.0.0.1\share`},
 		{`\\srv\share$\\a`, `\\srv\share$`, `\\srv\share$\a`},
 		{`\\srv.example.com\my share`, `\\srv.example.com\my share`, `\\srv.example.com\my share`},
+		{`\\srv\ÄÖ`, `\\srv\äö`, `\\srv\ÄÖ`},
+		// The Kelvin sign and the dotted I are letters of their own to a server.
+		{"\\\\srv\\\u212a", "\\\\srv\\\u212a", "\\\\srv\\\u212a"},
+		{`\\srv\İx`, `\\srv\İx`, `\\srv\İx`},
 	} {
 		r, err := parseRemote("remotePath", tc.text)
 		if err != nil || r.mappingKey() != tc.key || r.String() != tc.whole {

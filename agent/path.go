@@ -164,6 +164,17 @@ func fold(text string) string {
 	}, text)
 }
 
+// lower is the lower-case form of a name. Like fold it makes nothing outside
+// ASCII ASCII, or the Kelvin sign would name the share "k".
+func lower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if small := unicode.ToLower(r); r < utf8.RuneSelf || small >= utf8.RuneSelf {
+			return small
+		}
+		return r
+	}, text)
+}
+
 // sameName reports whether two texts surely name one object in one folder.
 // Outside ASCII the case table of the volume decides, which is not known here:
 // such texts are the same only when they are equal.

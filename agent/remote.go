@@ -88,8 +88,8 @@ func (r remotePath) shareRoot() remotePath { return remotePath{server: r.server,
 // below one share collide in Windows, so there is one for all its folders. A
 // host name and an address of one server are different keys, as they are to Windows.
 func (r remotePath) mappingKey() string {
-	return strings.ToLower(`\\` + r.server + `\` + r.share)
+	return lower(`\\` + r.server + `\` + r.share)
 }
 
 // serverKey names the server for the lock.
-func (r remotePath) serverKey() string { return strings.ToLower(r.server) }
+func (r remotePath) serverKey() string { return lower(r.server) }

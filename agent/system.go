@@ -110,7 +110,8 @@ func (a *Agent) stopOne(ctx context.Context, name string) error {
 }
 
 // awaitService waits until a service has the status. A service that stops
-// while it is to start has failed.
+// while it is to start has failed, and one that is paused stays so: Windows says
+// of it that it runs already.
 func (a *Agent) awaitService(ctx context.Context, name string, status host.ServiceStatus) error {
 	ticker := time.NewTicker(a.policy.PollInterval)
 	defer ticker.Stop()
@@ -121,6 +122,9 @@ func (a *Agent) awaitService(ctx context.Context, name string, status host.Servi
 		}
 		if status == host.ServiceRunning && info.Status == host.ServiceStopped {
 			return refuse(host.KindUnavailable, "%s stopped again while it started", serviceObject(name))
+		}
+		if status == host.ServiceRunning && info.Status == host.ServicePaused {
+			return refuse(host.KindPrecondition, "%s is paused", serviceObject(name))
 		}
 		select {
 		case <-ctx.Done():

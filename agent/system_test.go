@@ -59,6 +59,23 @@ func TestC055_Services(t *testing.T) {
 	}
 }
 
+// C055, the kind: states in which waiting for the wanted one would never end.
+func TestC055_StatesThatDoNotPass(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for _, service := range []sim.Service{
+		{Name: "paused", StartType: 3, State: 7},
+		{Name: "orphan", StartType: 3, State: 1, DependsOn: []string{"missing"}},
+		{Name: "hen", StartType: 3, State: 1, DependsOn: []string{"egg"}},
+		{Name: "egg", StartType: 3, State: 1, DependsOn: []string{"hen"}},
+	} {
+		l.ok(l.node.SetService(l.ctx, service))
+		l.want(host.KindPrecondition, l.agent.StartService(l.ctx, service.Name))
+	}
+	l.ok(l.agent.StopService(l.ctx, "paused", false))
+	l.ok(l.agent.StartService(l.ctx, "paused"))
+}
+
 func TestServiceWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -15,14 +15,18 @@ const (
 	serviceStartPending = 2
 	serviceStopPending  = 3
 	serviceRunning      = 4
+	servicePaused       = 7
 
 	startAutomatic = 2
 	startManual    = 3
 	startDisabled  = 4
 )
 
-// errServiceDependencyFail is ERROR_SERVICE_DEPENDENCY_FAIL. Source: winerror.h.
-const errServiceDependencyFail = 1068
+// System error numbers of the service manager. Source: winerror.h.
+const (
+	errCircularDependency    = 1059
+	errServiceDependencyFail = 1068
+)
 
 // Services whose state other parts of the node depend on.
 const (
@@ -163,8 +167,13 @@ func (n *Node) serviceCall(ctx context.Context, call, name string, do func(*serv
 	return err
 }
 
-func (n *Node) startLocked(s *serviceState) uint32 {
+func (n *Node) startLocked(s *serviceState) uint32 { return n.startChainLocked(s, nil) }
+
+// startChainLocked starts a service that those of the chain wait for.
+func (n *Node) startChainLocked(s *serviceState, chain []*serviceState) uint32 {
 	switch {
+	case slices.Contains(chain, s):
+		return errCircularDependency
 	case s.State == serviceStopPending:
 		return win32.ErrCannotAcceptCtrl
 	case s.State != serviceStopped:
@@ -179,7 +188,14 @@ func (n *Node) startLocked(s *serviceState) uint32 {
 		if needed == nil {
 			return errServiceDependencyFail
 		}
-		if needed.State == serviceStopped && n.startLocked(needed) != 0 {
+		if needed.State != serviceStopped {
+			continue
+		}
+		switch n.startChainLocked(needed, append(chain, s)) {
+		case 0:
+		case errCircularDependency:
+			return errCircularDependency
+		default:
 			return errServiceDependencyFail
 		}
 	}
@@ -191,7 +207,7 @@ func (n *Node) stopLocked(s *serviceState) uint32 {
 	switch {
 	case s.State == serviceStopped:
 		return win32.ErrServiceNotActive
-	case s.State != serviceRunning:
+	case s.State != serviceRunning && s.State != servicePaused:
 		return win32.ErrCannotAcceptCtrl
 	case len(n.activeDependentsLocked(s.Name)) > 0:
 		return win32.ErrDependentsRunning
