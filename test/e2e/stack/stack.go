@@ -5,6 +5,7 @@ package stack
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -60,6 +61,7 @@ type Stack struct {
 	config Config
 	place  pipe.Place
 	server *wire.Server
+	seed   maphash.Seed // of ImageSum
 
 	mu    sync.Mutex
 	conns map[wire.API]*grpc.ClientConn
@@ -68,7 +70,7 @@ type Stack struct {
 // New starts a stack; change may alter what it is made of.
 func New(t testing.TB, change ...func(*Config)) *Stack {
 	t.Helper()
-	s := &Stack{TB: t, Log: &Log{}, Drive: t.TempDir(), place: wiretest.Place(t), conns: map[wire.API]*grpc.ClientConn{}}
+	s := &Stack{TB: t, Log: &Log{}, Drive: t.TempDir(), place: wiretest.Place(t), seed: maphash.MakeSeed(), conns: map[wire.API]*grpc.ClientConn{}}
 	logger := slog.New(slog.NewTextHandler(s.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.config = Config{
 		Node:   sim.Config{Dir: t.TempDir(), Drives: map[byte]string{'C': s.Drive}, ArrivalPolls: -1, ServicePolls: -1},
