@@ -3,6 +3,7 @@ package wire_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -208,7 +209,7 @@ func TestSilentConnectionIsClosed(t *testing.T) {
 		t.Errorf("a call beside a silent connection: %v", err)
 	}
 	_ = silent.SetReadDeadline(time.Now().Add(waitTimeout))
-	if _, err := io.Copy(io.Discard, silent); err != nil {
+	if _, err := io.Copy(io.Discard, silent); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the silent connection is still open: %v", err)
 	}
 	if text := log.String(); strings.Contains(text, "level=ERROR") || strings.Contains(text, "level=WARN") {
@@ -231,6 +232,30 @@ func TestTooManyConnections(t *testing.T) {
 		defer conn.Close()
 		return rescan(t.Context(), conn) == nil
 	})
+}
+
+// Connections that say nothing make room for those that do, the oldest first.
+func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	const limit = 4
+	place := serveDisk(t, wire.ServerConfig{Host: &wiretest.Host{}, Limits: wire.Limits{MaxConnectionsPerPipe: limit}})
+	talking := dial(t, place, diskV1)
+	if err := rescan(t.Context(), talking); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 * limit {
+		silent, err := place.Dial(t.Context(), "disk", "v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+	}
+	if err := rescan(t.Context(), dial(t, place, diskV1)); err != nil {
+		t.Errorf("a new connection: %v", err)
+	}
+	if err := rescan(t.Context(), talking); err != nil {
+		t.Errorf("the connection in use: %v", err)
+	}
 }
 
 // countingObserver counts calls by code.

@@ -27,10 +27,11 @@ type servedListener struct {
 	max     int
 	refused func() // told when a connection is refused, once for each time the limit is reached
 
-	mu      sync.Mutex
-	conns   map[*servedConn]struct{}
-	closing bool
-	full    bool
+	mu       sync.Mutex
+	conns    map[*servedConn]struct{}
+	accepted uint64 // so far
+	closing  bool
+	full     bool
 }
 
 func newServedListener(inner net.Listener, max int, refused func()) *servedListener {
@@ -62,6 +63,8 @@ type temporaryError struct{ error }
 func (temporaryError) Temporary() bool { return true }
 func (e temporaryError) Unwrap() error { return e.error }
 
+// add counts a connection in. At the limit it takes the place of the oldest one
+// that has not said anything: whoever only opens pipes keeps nobody out.
 func (l *servedListener) add(conn *servedConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,11 +76,30 @@ func (l *servedListener) add(conn *servedConn) bool {
 			l.full = true
 			l.refused()
 		}
-		return false
+		silent := l.oldestSilentLocked()
+		if silent == nil {
+			return false
+		}
+		delete(l.conns, silent)
+		_ = silent.Conn.Close() // gRPC reads the end of it
+	} else {
+		l.full = false
 	}
-	l.full = false
+	l.accepted++
+	conn.number = l.accepted
 	l.conns[conn] = struct{}{}
 	return true
+}
+
+// oldestSilentLocked returns nil when every connection has said something.
+func (l *servedListener) oldestSilentLocked() *servedConn {
+	var oldest *servedConn
+	for conn := range l.conns {
+		if !conn.greeted() && (oldest == nil || conn.number < oldest.number) {
+			oldest = conn
+		}
+	}
+	return oldest
 }
 
 func (l *servedListener) remove(conn *servedConn) {
@@ -112,6 +134,7 @@ func (l *servedListener) closeConns(which func(*servedConn) bool) {
 type servedConn struct {
 	net.Conn
 	listener *servedListener
+	number   uint64 // in the order of arrival
 	read     atomic.Int64
 }
 
@@ -125,8 +148,17 @@ func (c *servedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Close closes the connection. A named pipe whose client never spoke is taken
+// away from it first: a client that forgot the connection, as csi-proxy's does,
+// would otherwise keep the pipe's name in use after its server has gone.
+//
+// Source: DisconnectNamedPipe, Windows API. It discards what the client has not
+// read, which is nothing here.
 func (c *servedConn) Close() error {
 	c.listener.remove(c)
+	if named, ok := c.Conn.(interface{ Disconnect() error }); ok && !c.greeted() {
+		_ = named.Disconnect()
+	}
 	return c.Conn.Close()
 }
 
@@ -164,7 +196,7 @@ func (p *pipeServer) listen(ctx context.Context, place pipe.Place) error {
 		return err
 	}
 	p.listener = newServedListener(inner, p.limits.MaxConnectionsPerPipe, func() {
-		p.logger.Warn("pipe has too many connections; more are refused", "api", api.String(), "limit", p.limits.MaxConnectionsPerPipe)
+		p.logger.Warn("pipe has too many connections; silent ones are closed, then new ones", "api", api.String(), "limit", p.limits.MaxConnectionsPerPipe)
 	})
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 type Limits struct {
 	MaxMessageBytes           int           // of a request; 1 MiB
 	MaxConcurrentCallsPerPipe int           // more are refused with ResourceExhausted; 128
-	MaxConnectionsPerPipe     int           // more are closed at once; 256
+	MaxConnectionsPerPipe     int           // at it, silent ones make room, else more are closed at once; 256
 	CallTimeout               time.Duration // for calls without a shorter deadline; 10 minutes
 	ConnectTimeout            time.Duration // for a connection to become one of gRPC; 10 seconds
 }
