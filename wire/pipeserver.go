@@ -18,7 +18,11 @@ import (
 // What gRPC may use for a connection. There are many pipes and few calls, so
 // buffers are small, and those for writing are lent only while they are used.
 const (
-	bufferBytes        = 8 << 10
+	bufferBytes = 8 << 10
+	// callWorkers are goroutines of each pipe that serve one call after another.
+	// Their stacks have grown to what a call needs; growing a new one is a good
+	// part of what a cheap call costs. More calls at once get goroutines of their own.
+	callWorkers        = 8
 	maxHeaderBytes     = 16 << 10
 	maxStreamsPerConn  = 128
 	connIdleMax        = 30 * time.Minute // then the client connects again when it needs to
@@ -54,10 +58,17 @@ type shared struct {
 
 func newPipeServer(v version, s shared) *pipeServer {
 	p := &pipeServer{shared: s, version: v, health: &health{service: v.serviceName()}, draining: make(chan struct{})}
-	limits := s.limits
-	p.grpc = grpc.NewServer(
+	return p
+}
+
+// newGRPC makes the server of the pipe. It has goroutines of its own from here
+// on, so it is made only once the pipe is open.
+func (p *pipeServer) newGRPC() *grpc.Server {
+	limits := p.limits
+	server := grpc.NewServer(
 		grpc.Creds(newCallerCredentials()),
 		grpc.ForceServerCodecV2(newCodec()),
+		grpc.NumStreamWorkers(callWorkers),
 		grpc.MaxRecvMsgSize(limits.MaxMessageBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreamsPerConn),
@@ -70,10 +81,10 @@ func newPipeServer(v version, s shared) *pipeServer {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: clientKeepaliveMin, PermitWithoutStream: true}),
 		grpc.StreamInterceptor(p.boundStream),
 	)
-	p.grpc.RegisterService(p.serviceDesc(), p)
-	healthpb.RegisterHealthServer(p.grpc, p.health)
-	registerReflection(p.grpc, v)
-	return p
+	server.RegisterService(p.serviceDesc(), p)
+	healthpb.RegisterHealthServer(server, p.health)
+	registerReflection(server, p.version)
+	return server
 }
 
 // serviceDesc makes the service of a version from its rows.

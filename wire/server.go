@@ -126,6 +126,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.started = true
 	for _, p := range s.pipes {
+		p.grpc = p.newGRPC()
 		s.serving.Go(func() { s.report(p, p.grpc.Serve(p.listener)) })
 	}
 	s.logger.Info("serving", "pipes", len(s.pipes))

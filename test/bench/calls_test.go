@@ -43,7 +43,7 @@ func BenchmarkCall(b *testing.B) {
 
 	disks := diskv1.NewDiskClient(conn("disk", "v1"))
 	state := func(ctx context.Context) error { _, err := disks.GetDiskState(ctx, request); return err }
-	ids := func(ctx context.Context) error {
+	stats := func(ctx context.Context) error {
 		_, err := disks.GetDiskStats(ctx, &diskv1.GetDiskStatsRequest{})
 		return err
 	}
@@ -52,7 +52,7 @@ func BenchmarkCall(b *testing.B) {
 			reportRatio(b, callers, state, echo, "stack/echo")
 		})
 		b.Run(fmt.Sprintf("GetDiskStats/callers=%d", callers), func(b *testing.B) {
-			reportRatio(b, callers, ids, echo, "stack/echo")
+			reportRatio(b, callers, stats, echo, "stack/echo")
 		})
 	}
 }
@@ -154,14 +154,18 @@ func newStack(b *testing.B) func(group, version string) *grpc.ClientConn {
 		b.Fatal(err)
 	}
 	place := wiretest.Place(b)
-	wiretest.Serve(b, wire.ServerConfig{Host: host, Place: place})
+	wiretest.Serve(b, wire.ServerConfig{
+		Host: host, Place: place, Limits: wire.Limits{CallTimeout: agent.DefaultCallTimeout}, // as csi-proxy does
+	})
 	return func(group, version string) *grpc.ClientConn {
 		return dial(b, func(ctx context.Context) (net.Conn, error) { return place.Dial(ctx, group, version) })
 	}
 }
 
 // bareServer answers at once.
-type bareServer struct{ *diskv1.UnimplementedDiskServer }
+type bareServer struct {
+	*diskv1.UnimplementedDiskServer
+}
 
 func (bareServer) GetDiskState(context.Context, *diskv1.GetDiskStateRequest) (*diskv1.GetDiskStateResponse, error) {
 	return &diskv1.GetDiskStateResponse{IsOnline: true}, nil
