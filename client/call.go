@@ -76,7 +76,10 @@ func (c *Client) acquire(ctx context.Context, op, name string) (*link, error) {
 		return l, nil
 	}
 	kind := kindOfChoice(err)
-	if errors.Is(err, errNoPipe) && c.elsewhere(ctx, g) {
+	switch {
+	case ctx.Err() != nil:
+		kind = host.KindTimeout // the caller's time was up, or the caller has gone
+	case errors.Is(err, errNoPipe) && c.elsewhere(ctx, g):
 		kind = host.KindUnsupported // the server is there, the group is not
 	}
 	return nil, &host.Error{Op: op, Object: "group " + name, Kind: kind, Cause: err}

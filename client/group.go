@@ -81,6 +81,9 @@ func (g *group) choose(ctx context.Context) (*link, error) {
 				missing++
 			}
 			tried = append(tried, err)
+			if ctx.Err() != nil {
+				break // the pipe is there and busy, or the caller has gone
+			}
 			continue
 		}
 		api := wire.API{Group: g.name, Version: version}

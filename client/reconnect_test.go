@@ -132,8 +132,18 @@ func TestSilentServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	c := open(t, client.Options{Place: place, DialTimeout: 20 * time.Millisecond})
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			defer conn.Close()
+		}
+	}()
+	defer func() {
+		_ = listener.Close()
+		<-accepted
+	}()
+	c := open(t, client.Options{Place: place, DialTimeout: 100 * time.Millisecond})
 	err = c.Rescan(t.Context())
 	wantKind(t, err, host.KindUnavailable)
 	if !strings.Contains(err.Error(), "does not answer") {

@@ -59,14 +59,20 @@ func (p Place) Dial(ctx context.Context, group, version string) (net.Conn, error
 		return nil, err
 	}
 	conn, err := dial(ctx, address)
+	if err != nil {
+		return nil, dialError(address, err)
+	}
+	return conn, nil
+}
+
+// dialError names the pipe, and says what to do about a refusal.
+func dialError(address string, err error) error {
 	switch {
-	case err == nil:
-		return conn, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("pipe %s: %w", address, fs.ErrNotExist)
+		return fmt.Errorf("pipe %s: %w", address, fs.ErrNotExist)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("pipe %s: %w: %s", address, fs.ErrPermission, neededAccount)
+		return fmt.Errorf("pipe %s: %w: %s", address, fs.ErrPermission, neededAccount)
 	default:
-		return nil, fmt.Errorf("pipe %s: %w", address, err)
+		return fmt.Errorf("pipe %s: %w", address, err)
 	}
 }

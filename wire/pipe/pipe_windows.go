@@ -68,7 +68,8 @@ func (p Place) listen(ctx context.Context, name string) (net.Listener, error) {
 	})
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
-		return nil, fmt.Errorf("%w: %w", ErrInUse, err) // another server was faster
+		// Another server was faster, or a client keeps a connection of a dead one.
+		return nil, fmt.Errorf("%w, if only by a client of a server that has gone: %w", ErrInUse, err)
 	case err != nil:
 		return nil, fmt.Errorf("not usable: %w", err)
 	}

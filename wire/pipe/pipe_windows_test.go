@@ -84,5 +84,5 @@ func appliedDescriptor(t *testing.T, place pipe.Place) string {
 
 // normalized writes generic rights as the file rights that Windows maps them to.
 func normalized(descriptor string) string {
-	return strings.NewReplacer(";GRGW;", ";FRFW;", ";GA;", ";FA;", ";0x12019f;", ";FRFW;", ";0x1f01ff;", ";FA;").Replace(descriptor)
+	return strings.NewReplacer(";GRGW;", ";FRFW;", ";GWGR;", ";FRFW;", ";GA;", ";FA;", ";0x12019f;", ";FRFW;", ";0x1f01ff;", ";FA;").Replace(descriptor)
 }
