@@ -25,7 +25,8 @@ type call struct {
 	agent   *Agent
 	op      string
 	object  string
-	mutates bool // changes something, so it is in the audit
+	mutates bool     // changes something, so it is in the audit
+	secrets []string // texts of the request for no log and no error
 	started time.Time
 	places  []want // the locks settle took; used by the job alone
 
@@ -50,10 +51,13 @@ func (a *Agent) mutation(op, object string) *call {
 
 // refused ends a call that did not get as far as the operating system.
 func (c *call) refused(err error) error {
-	err = named(c.op, c.object, err)
+	err = c.named(err)
 	c.audit(err)
 	return err
 }
+
+// named says which call an error is of, without the call's secrets.
+func (c *call) named(err error) error { return c.conceal(named(c.op, c.object, err)) }
 
 // run takes the locks, carries out job and returns its result. It returns when
 // ctx or the policy's deadline ends, even if the operating system does not: the
@@ -74,7 +78,7 @@ func run[T any](ctx context.Context, c *call, wants []want, job func(context.Con
 	results := make(chan result, 1)
 	c.agent.workers.start(func() {
 		value, err := guarded(ctx, c, job)
-		err = named(c.op, c.object, err)
+		err = c.named(err)
 		c.end(err)
 		results <- result{value, err}
 	})
@@ -84,7 +88,7 @@ func run[T any](ctx context.Context, c *call, wants []want, job func(context.Con
 	case <-ctx.Done():
 	}
 	if c.abandon() {
-		return none, named(c.op, c.object, ctx.Err())
+		return none, c.named(ctx.Err())
 	}
 	r := <-results
 	return r.value, r.err
@@ -126,9 +130,13 @@ func exec(ctx context.Context, c *call, wants []want, job func(context.Context) 
 func guarded[T any](ctx context.Context, c *call, job func(context.Context) (T, error)) (value T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
+			text := fmt.Sprint(cause)
+			if c.repeatsSecret(text) {
+				text = errWithheld.Error()
+			}
 			c.agent.log.Error("panic in operation", "op", c.op, "object", c.object,
-				"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			err = refuse(host.KindInternal, "panic: %v", cause)
+				"panic", text, "stack", string(debug.Stack()))
+			err = refuse(host.KindInternal, "panic: %s", text)
 		}
 	}()
 	return job(ctx)

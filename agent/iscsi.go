@@ -90,7 +90,7 @@ func (t iscsiTarget) String() string {
 // ConnectTarget implements host.ISCSI.
 func (a *Agent) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error {
 	t, err := parseTargetName(portal, iqn)
-	c := a.mutation("ConnectTarget", t.String())
+	c := a.mutation("ConnectTarget", t.String()).withSecrets(options.ChapSecret)
 	if err = firstError(err, checkChap(options)); err != nil {
 		return c.refused(err)
 	}
@@ -200,7 +200,7 @@ func (a *Agent) disksOf(ctx context.Context, sessions []ISCSISession) ([]uint32,
 
 // SetMutualChapSecret implements host.ISCSI.
 func (a *Agent) SetMutualChapSecret(ctx context.Context, secret string) error {
-	c := a.mutation("SetMutualChapSecret", "")
+	c := a.mutation("SetMutualChapSecret", "").withSecrets(secret)
 	if err := checkSecret("mutualChapSecret", secret); err != nil {
 		return c.refused(err)
 	}

@@ -27,7 +27,7 @@ type smbRequest struct {
 // share is mapped, and the link is made only once the share can be reached, so
 // a failure leaves no folder behind that could be taken for the share.
 func (a *Agent) NewSmbGlobalMapping(ctx context.Context, remotePath, localPath, username, password string) error {
-	c := a.mutation("NewSmbGlobalMapping", objectText(remotePath))
+	c := a.mutation("NewSmbGlobalMapping", objectText(remotePath)).withSecrets(password)
 	request, err := a.checkMapping(remotePath, localPath, username, password)
 	if err != nil {
 		return c.refused(err)
