@@ -117,21 +117,55 @@ func (a *Agent) explainMutual(options host.ConnectOptions, err error) error {
 	return err
 }
 
-// targetSessions returns the sessions of a target through its portal. A portal
-// asked for by host name cannot be compared with the address of a connection,
-// so for it the port alone decides.
-func (a *Agent) targetSessions(ctx context.Context, t iscsiTarget) ([]ISCSISession, error) {
+// sessionsOf returns the sessions of a target, through whichever portal.
+func (a *Agent) sessionsOf(ctx context.Context, iqn string) ([]ISCSISession, error) {
 	sessions, err := a.os.Sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, nameErr := netip.ParseAddr(t.portal.Address)
-	isThis := func(p host.TargetPortal) bool {
-		return samePortal(p, t.portal) || nameErr != nil && p.Port == t.portal.Port
+	return ofTarget(sessions, iqn), nil
+}
+
+func ofTarget(sessions []ISCSISession, iqn string) []ISCSISession {
+	return slices.DeleteFunc(slices.Clone(sessions), func(s ISCSISession) bool { return !strings.EqualFold(s.IQN, iqn) })
+}
+
+// targetSessions returns the sessions of a target through its portal. The
+// address of a connection need not be the portal's: a portal can be asked for by
+// host name, and an array with one address for several controllers sends logins
+// on to one of them. So a session whose connections are to no portal the
+// initiator knows counts as well, and for a host name the port alone decides.
+func (a *Agent) targetSessions(ctx context.Context, t iscsiTarget) ([]ISCSISession, error) {
+	sessions, err := a.sessionsOf(ctx, t.iqn)
+	if err != nil || len(sessions) == 0 {
+		return nil, err
 	}
-	return slices.DeleteFunc(sessions, func(s ISCSISession) bool {
-		return !strings.EqualFold(s.IQN, t.iqn) || len(s.Portals) > 0 && !slices.ContainsFunc(s.Portals, isThis)
+	_, nameErr := netip.ParseAddr(t.portal.Address)
+	through := withPortals(sessions, func(p host.TargetPortal) bool {
+		return samePortal(p, t.portal) || nameErr != nil && p.Port == t.portal.Port
+	})
+	if len(through) > 0 {
+		return through, nil
+	}
+	known, err := a.os.TargetPortals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return withPortals(sessions, func(p host.TargetPortal) bool {
+		return !slices.ContainsFunc(known, func(k host.TargetPortal) bool { return samePortal(p, k) })
 	}), nil
+}
+
+// withPortals returns the sessions with a connection to a wanted portal, and
+// those that tell of no connection.
+func withPortals(sessions []ISCSISession, wanted func(host.TargetPortal) bool) []ISCSISession {
+	var found []ISCSISession
+	for _, s := range sessions {
+		if len(s.Portals) == 0 || slices.ContainsFunc(s.Portals, wanted) {
+			found = append(found, s)
+		}
+	}
+	return found
 }
 
 // DisconnectTarget implements host.ISCSI. The persistent entry goes first: cut
@@ -165,7 +199,8 @@ func (a *Agent) endSession(ctx context.Context, session ISCSISession) error {
 	return unlessKind(host.KindNotFound, a.os.Disconnect(ctx, session.ID))
 }
 
-// GetTargetDisks implements host.ISCSI.
+// GetTargetDisks implements host.ISCSI. The disks of a target are the same
+// through all of its portals, and so are those of any session.
 func (a *Agent) GetTargetDisks(ctx context.Context, portal host.TargetPortal, iqn string) ([]uint32, error) {
 	t, err := parseTargetName(portal, iqn)
 	c := a.query("GetTargetDisks", t.String())
@@ -173,7 +208,7 @@ func (a *Agent) GetTargetDisks(ctx context.Context, portal host.TargetPortal, iq
 		return nil, c.refused(err)
 	}
 	return run(ctx, c, []want{shared(lockTarget, 0, t.iqn)}, func(ctx context.Context) ([]uint32, error) {
-		sessions, err := a.targetSessions(ctx, t)
+		sessions, err := a.sessionsOf(ctx, t.iqn)
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +262,7 @@ func (a *Agent) ListTargets(ctx context.Context) ([]host.TargetInfo, error) {
 		infos := make([]host.TargetInfo, 0, len(iqns))
 		for _, iqn := range iqns {
 			info := host.TargetInfo{IQN: iqn}
-			own := slices.DeleteFunc(slices.Clone(sessions), func(s ISCSISession) bool { return !strings.EqualFold(s.IQN, iqn) })
+			own := ofTarget(sessions, iqn)
 			info.Connected = len(own) > 0
 			if info.DiskNumbers, err = a.disksOf(ctx, own); err != nil {
 				return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
+	"github.com/csi-windows/csi-windows/winos/cim"
 )
 
 const (
@@ -160,6 +161,70 @@ func TestC052_LoginsAreNotPersistent(t *testing.T) {
 	for _, target := range targets {
 		if target.Connected {
 			t.Errorf("%s is connected after the restart", target.IQN)
+		}
+	}
+}
+
+// C049, the kind: the address of the connection is not the portal's.
+func TestC049_RedirectedLogin(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.targets(func(target *sim.ISCSITarget) { target.Redirect = "10.0.9.9:3260" })
+	l.ok(l.agent.AddTargetPortal(l.ctx, portal()))
+	for range 2 {
+		l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, chap(secret1)))
+	}
+	if disks, err := l.agent.GetTargetDisks(l.ctx, portal(), iqn1); err != nil || len(disks) != 1 {
+		t.Errorf("disks are %v, %v", disks, err)
+	}
+	l.ok(l.agent.DisconnectTarget(l.ctx, portal(), iqn1))
+	if sessions, err := l.os.Sessions(l.ctx); err != nil || len(sessions) != 0 {
+		t.Errorf("left after the disconnect: %v, %v", sessions, err)
+	}
+}
+
+// An address has many spellings; an administrator may have used another.
+func TestPortalInAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.targets(func(target *sim.ISCSITarget) { target.Portals = []string{"[2001:DB8:0::1]:3260"} })
+	_, err := l.node.Exec(l.ctx, `root\Microsoft\Windows\Storage`, "MSFT_iSCSITargetPortal", "New",
+		cim.Values{"TargetPortalAddress": "2001:DB8:0::1", "TargetPortalPortNumber": uint16(3260)})
+	l.ok(err)
+	ours := host.TargetPortal{Address: "2001:db8::1"}
+	l.ok(l.agent.AddTargetPortal(l.ctx, ours))
+	if iqns, err := l.agent.DiscoverTargetPortal(l.ctx, ours); err != nil || len(iqns) != 2 {
+		t.Errorf("targets are %q, %v", iqns, err)
+	}
+	l.ok(l.agent.RemoveTargetPortal(l.ctx, ours))
+	if portals, err := l.agent.ListTargetPortals(l.ctx); err != nil || len(portals) != 0 {
+		t.Errorf("portals are %v, %v", portals, err)
+	}
+}
+
+// A target with two portals is one target: its disks are found through either,
+// and only the session of the portal asked for is ended.
+func TestTargetWithTwoPortals(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.targets(func(target *sim.ISCSITarget) { target.Portals = append(target.Portals, "10.0.0.2:3260") })
+	other := host.TargetPortal{Address: "10.0.0.2"}
+	l.ok(l.agent.AddTargetPortal(l.ctx, portal()))
+	l.ok(l.agent.AddTargetPortal(l.ctx, other))
+	l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, chap(secret1)))
+	l.ok(l.agent.ConnectTarget(l.ctx, other, iqn1, chap(secret1)))
+	for _, p := range []host.TargetPortal{portal(), other} {
+		if disks, err := l.agent.GetTargetDisks(l.ctx, p, iqn1); err != nil || len(disks) != 1 {
+			t.Errorf("disks through %s are %v, %v", p.Address, disks, err)
+		}
+	}
+	for _, tc := range []struct {
+		portal host.TargetPortal
+		left   int
+	}{{other, 1}, {portal(), 0}} {
+		l.ok(l.agent.DisconnectTarget(l.ctx, tc.portal, iqn1))
+		if sessions, err := l.os.Sessions(l.ctx); err != nil || len(sessions) != tc.left {
+			t.Errorf("left after the disconnect from %s: %v, %v", tc.portal.Address, sessions, err)
 		}
 	}
 }

@@ -32,18 +32,29 @@ func parsePortal(portal host.TargetPortal) (host.TargetPortal, error) {
 		portal.Port = host.DefaultISCSIPort
 	}
 	if address, err := netip.ParseAddr(portal.Address); err == nil {
+		if !isHostName(address.Zone()) {
+			return portal, invalid("targetPortal.address", "%q has no zone of an address", objectText(portal.Address))
+		}
 		portal.Address = address.String()
 		return portal, nil
 	}
 	if len(portal.Address) > serverBytesMax {
 		return portal, invalid("targetPortal.address", "longer than %d bytes", serverBytesMax)
 	}
-	for _, r := range portal.Address {
-		if r > unicode.MaxASCII || r != '-' && r != '.' && r != '_' && !isLetter(byte(r)) && (r < '0' || r > '9') {
-			return portal, invalid("targetPortal.address", "%q is neither an address nor a host name", objectText(portal.Address))
-		}
+	if !isHostName(portal.Address) {
+		return portal, invalid("targetPortal.address", "%q is neither an address nor a host name", objectText(portal.Address))
 	}
 	return portal, nil
+}
+
+// isHostName reports whether the text has no other characters than host names.
+func isHostName(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c != '-' && c != '.' && c != '_' && !isLetter(c) && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
 }
 
 // portalText is the portal as "address:port", with brackets around an IPv6 address.

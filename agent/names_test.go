@@ -101,7 +101,7 @@ func TestParsePortal(t *testing.T) {
 	}
 	for _, in := range []host.TargetPortal{
 		{}, {Port: 3260}, {Address: "a", Port: 65536}, {Address: "a", Port: 3260 + 65536}, {Address: "[::1]"}, {Address: "a b"},
-		{Address: "a;b"}, {Address: "a\x00"}, {Address: strings.Repeat("a", 256)}, {Address: "a:1"}, {Address: "ä"},
+		{Address: "a;b"}, {Address: "a\x00"}, {Address: strings.Repeat("a", 256)}, {Address: "a:1"}, {Address: "ä"}, {Address: "fe80::1%a\nb"}, {Address: "fe80::1%a b"},
 	} {
 		if _, err := parsePortal(in); !host.IsKind(err, host.KindInvalid) {
 			t.Errorf("parsePortal(%v) = %v, want KindInvalid", in, err)

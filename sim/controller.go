@@ -190,6 +190,10 @@ type ISCSITarget struct {
 	Denied bool `json:"denied,omitempty"`
 	// Unreachable makes every connection to the portals fail.
 	Unreachable bool `json:"unreachable,omitempty"`
+	// Redirect is the "address:port" a login is sent on to, as arrays with one
+	// address for several controllers do; empty means none. The connection then
+	// shows that address. Source: RFC 7143, login response, target moved temporarily.
+	Redirect string `json:"redirect,omitempty"`
 }
 
 // Service is a Windows service. Numbers as in winsvc.h: StartType 0 boot, 1

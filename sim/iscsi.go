@@ -180,7 +180,11 @@ func (n *Node) SetISCSITarget(_ context.Context, target ISCSITarget) error {
 	if target.IQN == "" || len(target.Portals) == 0 {
 		return errors.New("set iSCSI target: IQN and portals are needed")
 	}
-	for _, portal := range target.Portals {
+	endpoints := target.Portals
+	if target.Redirect != "" {
+		endpoints = append(slices.Clone(endpoints), target.Redirect)
+	}
+	for _, portal := range endpoints {
 		if _, _, err := net.SplitHostPort(portal); err != nil {
 			return fmt.Errorf("set iSCSI target: portal %q: %w", portal, err)
 		}

@@ -35,6 +35,9 @@ func (n *Node) loginLocked(l iscsiLogin) (*iscsiSession, uint32) {
 		Side:         fmt.Sprintf("40000137%04x", state.Counter&0xffff),
 		iscsiLogin:   l,
 	}
+	if target.Redirect != "" {
+		s.Address, s.Port = splitEndpoint(target.Redirect)
+	}
 	state.Sessions = append(state.Sessions, s)
 	if l.Persistent {
 		n.rememberLoginLocked(l)

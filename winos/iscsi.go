@@ -91,7 +91,8 @@ func (o *OS) RemoveTargetPortal(ctx context.Context, portal host.TargetPortal) e
 	return o.onPortal(ctx, "RemoveTargetPortal", "Remove", portal)
 }
 
-// onPortal calls a method of a known portal. The methods want its address again.
+// onPortal calls a method of a known portal. The methods want its address
+// again, in the spelling Windows has.
 func (o *OS) onPortal(ctx context.Context, op, method string, portal host.TargetPortal) error {
 	in, err := portalValues(portal)
 	if err != nil {
@@ -99,6 +100,7 @@ func (o *OS) onPortal(ctx context.Context, op, method string, portal host.Target
 	}
 	row, err := o.findPortal(ctx, op, portal)
 	if err == nil {
+		in["TargetPortalAddress"] = row.Address
 		_, err = o.call(ctx, portalTable, row.Path, method, in)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package winos
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/csi-windows/csi-windows/host"
@@ -55,7 +56,15 @@ func portPlain(portal host.TargetPortal) uint32 {
 	return portal.Port
 }
 
-// isPortal reports whether a row is the portal asked for.
+// isPortal reports whether a row is the portal asked for. Windows keeps an
+// address as it was typed, and IPv6 has many spellings of one.
 func (r portalRow) isPortal(portal host.TargetPortal) bool {
-	return strings.EqualFold(r.Address, portal.Address) && uint32(r.Port) == portPlain(portal)
+	return uint32(r.Port) == portPlain(portal) &&
+		(strings.EqualFold(r.Address, portal.Address) || isSameAddress(r.Address, portal.Address))
+}
+
+func isSameAddress(a, b string) bool {
+	first, errA := netip.ParseAddr(a)
+	second, errB := netip.ParseAddr(b)
+	return errA == nil && errB == nil && first == second
 }
