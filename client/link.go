@@ -46,7 +46,7 @@ func newLink(api wire.API, opened net.Conn) (*link, error) {
 		grpc.WithContextDialer(l.handOver),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswerBytes)),
-		grpc.WithReadBufferSize(bufferBytes), grpc.WithWriteBufferSize(bufferBytes), grpc.WithSharedWriteBuffer(true),
+		grpc.WithReadBufferSize(bufferBytes), grpc.WithWriteBufferSize(bufferBytes),
 		grpc.WithDisableServiceConfig(),
 	)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // What gRPC may use for a connection. There are many pipes and few calls, so
-// buffers are small, and those for writing are lent only while they are used.
+// buffers are small (gRPC lends those for writing only while they are used).
 const (
 	bufferBytes = 8 << 10
 	// callWorkers are goroutines of each pipe that serve one call after another.
@@ -73,7 +73,7 @@ func (p *pipeServer) newGRPC() *grpc.Server {
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreamsPerConn),
 		grpc.ConnectionTimeout(limits.ConnectTimeout),
-		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes), grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(bufferBytes), grpc.WriteBufferSize(bufferBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: connIdleMax, MaxConnectionAge: connAgeMax, MaxConnectionAgeGrace: limits.CallTimeout,
 			Time: keepaliveInterval, Timeout: keepaliveTimeout,
