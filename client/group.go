@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"slices"
 	"sync/atomic"
 
 	"github.com/csi-windows/csi-windows/host"
@@ -72,35 +74,45 @@ func (g *group) current() *link {
 // opens but stays silent ends the search: its server is ill, and an older version
 // of the same server would be no better.
 func (g *group) choose(ctx context.Context) (*link, error) {
-	var tried []error
-	missing := 0
-	for _, version := range g.versions {
+	i, opened, tried := g.open(ctx, g.versions)
+	if opened == nil {
+		missing := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+		if !slices.ContainsFunc(tried, func(err error) bool { return !missing(err) }) {
+			tried = append(tried, errNoPipe)
+		}
+		return nil, &choiceError{tried: tried}
+	}
+	// A server that is just starting may have opened better ones since they were
+	// looked at; it opens the newest first, so a second look is enough.
+	if better, again, _ := g.open(ctx, g.versions[:i]); again != nil {
+		_ = opened.Close()
+		i, opened = better, again
+	}
+	api := wire.API{Group: g.name, Version: g.versions[i]}
+	l, err := newLink(api, opened)
+	if err == nil {
+		if err = l.waitReady(ctx); err == nil {
+			return l, nil
+		}
+		_ = l.close()
+	}
+	return nil, &choiceError{tried: append(tried, fmt.Errorf("pipe of %s: %w", api, err))}
+}
+
+// open opens the first pipe that can be opened, and returns its place among the
+// versions and why those before it could not. The connection is nil when none can.
+func (g *group) open(ctx context.Context, versions []string) (place int, opened net.Conn, tried []error) {
+	for i, version := range versions {
 		opened, err := g.client.place.Dial(ctx, g.name, version)
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				missing++
-			}
-			tried = append(tried, err)
-			if ctx.Err() != nil {
-				break // the pipe is there and busy, or the caller has gone
-			}
-			continue
-		}
-		api := wire.API{Group: g.name, Version: version}
-		l, err := newLink(api, opened)
 		if err == nil {
-			if err = l.waitReady(ctx); err == nil {
-				return l, nil
-			}
-			_ = l.close()
+			return i, opened, tried
 		}
-		tried = append(tried, fmt.Errorf("pipe of %s: %w", api, err))
-		break
+		tried = append(tried, err)
+		if ctx.Err() != nil {
+			break // the pipe is there and busy, or the caller has gone
+		}
 	}
-	if missing == len(tried) {
-		tried = append(tried, errNoPipe)
-	}
-	return nil, &choiceError{tried: tried}
+	return 0, nil, tried
 }
 
 // choiceError lists every pipe that was tried, on one line.

@@ -110,15 +110,18 @@ func (s *Server) APIs() []API { return slices.Clone(s.apis) }
 
 // Start opens every pipe and serves. On error, which names the pipe, none stays
 // open. ctx bounds the start only. A server starts once.
+//
+// The newest pipe of a group is opened first: a client that sees an old one, and
+// looks for newer ones again, never takes a version that is not the newest.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.started {
 		return errors.New("wire: the server was started before")
 	}
-	for i, p := range s.pipes {
+	for i, p := range slices.Backward(s.pipes) {
 		if err := p.listen(ctx, s.place); err != nil {
-			for _, opened := range s.pipes[:i] {
+			for _, opened := range s.pipes[i+1:] {
 				_ = opened.listener.Close()
 			}
 			return err
