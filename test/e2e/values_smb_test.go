@@ -297,7 +297,7 @@ func TestC047_C032_BrokenMappingOverTheWire(t *testing.T) {
 	}
 }
 
-// C050 (of shares): the errors Windows gives for a mapping have the code of what is
+// The errors Windows gives for a mapping have the code of what is
 // wrong, with the Windows error in the text.
 func TestSmbErrorsHaveCodes(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/test/upstream"
 	"github.com/csi-windows/csi-windows/wire"
 )
@@ -36,6 +37,15 @@ func (s *Stack) Conn(group, version string) *grpc.ClientConn {
 	s.OK(err)
 	s.conns[api] = conn
 	return conn
+}
+
+// Client returns the product's own client on the stack's sockets.
+func (s *Stack) Client() *client.Client {
+	s.Helper()
+	c, err := client.New(client.Options{Place: s.place})
+	s.OK(err)
+	s.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // Call makes one call through csi-proxy's own stub: requests and answers are its
