@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/csi-windows/csi-windows/client"
@@ -32,7 +34,10 @@ func (c *connection) APIs(ctx context.Context) ([]apiRow, error) {
 	connectErr := c.Connect(ctx)
 	used := c.Chosen()
 	if len(used) == 0 {
-		return nil, connectErr
+		// One failure for each group, and as a rule the same: the first says enough.
+		var first *host.Error
+		errors.As(connectErr, &first)
+		return nil, fmt.Errorf("no API group can be used, for example: %w", first)
 	}
 	served, err := c.served(ctx)
 	if err != nil {
