@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -66,10 +67,37 @@ func loadState(dir string) (state nodeState, ok bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nodeState{}, false, nil
 	}
-	if state.OfflinePartitions == nil {
-		state.OfflinePartitions = map[string]bool{}
+	if err == nil {
+		if err = state.complete(); err != nil {
+			err = fmt.Errorf("%s: %w", stateFile, err)
+		}
 	}
 	return state, err == nil, err
+}
+
+// complete fills in what older states lack, and refuses what only a hand can
+// have written.
+func (s *nodeState) complete() error {
+	if s.Seen == nil {
+		s.Seen = map[string]seenDisk{}
+	}
+	if s.SystemVolumes == nil {
+		s.SystemVolumes = map[string]string{}
+	}
+	if s.OfflinePartitions == nil {
+		s.OfflinePartitions = map[string]bool{}
+	}
+	if slices.Contains(s.Disks, nil) || slices.Contains(s.Services, nil) || slices.Contains(s.SMBServers, nil) ||
+		slices.Contains(s.Mappings, nil) || slices.Contains(s.Targets, nil) || slices.Contains(s.ISCSI.Portals, nil) ||
+		slices.Contains(s.ISCSI.Found, nil) || slices.Contains(s.ISCSI.Sessions, nil) || slices.Contains(s.ISCSI.Logins, nil) {
+		return errors.New("an entry of a list is missing")
+	}
+	for letter := range s.SystemVolumes {
+		if len(letter) != 1 || !isLetter(uint16(letter[0])) {
+			return fmt.Errorf("%q is no drive letter", letter)
+		}
+	}
+	return nil
 }
 
 // saveLocked writes the state, if it changed.
