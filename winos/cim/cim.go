@@ -27,7 +27,8 @@ type Session interface {
 	// Query runs a WQL query (SELECT or ASSOCIATORS OF) and returns all rows.
 	Query(ctx context.Context, namespace, wql string) ([]Instance, error)
 	// Exec calls a method of the object at path: an instance's Path, or a class
-	// name for a static method. In-parameters left out stay unset.
+	// name for a static method. In-parameters left out stay unset. A method that
+	// has begun is waited for, whatever becomes of ctx.
 	Exec(ctx context.Context, namespace, path, method string, in Values) (Result, error)
 	// Close releases the connection.
 	Close() error

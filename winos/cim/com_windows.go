@@ -4,71 +4,34 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync"
-	"time"
 
 	"github.com/go-ole/go-ole"
 )
 
-const (
-	// workersMax bounds the threads that talk to WMI at one time; a call that
-	// hangs in a provider keeps its thread until the provider lets go.
-	workersMax = 16
-	// closeTimeout bounds how long Close waits for calls in flight.
-	closeTimeout = 5 * time.Second
-)
-
-var errClosed = errors.New("cim: session is closed")
+// workersMax bounds the threads that talk to WMI at one time. Those whose call
+// hangs in a provider come on top: they keep their thread until it lets go.
+const workersMax = 16
 
 // comSession is WMI through IWbemServices. Each call runs on a worker: a
 // goroutine that is locked to its thread, is in the multithreaded apartment for
 // its whole life, and uses only objects that it made itself.
 type comSession struct {
-	jobs chan func(*worker)
-	stop chan struct{}
-	once sync.Once
-
-	mu      sync.Mutex
-	workers int
-	group   sync.WaitGroup
+	workers *pool[*worker]
 }
 
 // Connect returns a session with the WMI service of this machine. Namespaces are
 // connected when they are first used, and again after WMI was restarted. Source:
 // "Creating a WMI Application Using C++".
 func Connect() (Session, error) {
-	s := &comSession{jobs: make(chan func(*worker)), stop: make(chan struct{})}
-	started := make(chan error, 1)
-	s.mu.Lock()
-	s.addWorkerLocked(started)
-	s.mu.Unlock()
-	if err := <-started; err != nil {
+	workers, err := newPool(workersMax, enterApartment)
+	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &comSession{workers: workers}, nil
 }
 
 // Close ends the workers. A call that hangs is not waited for longer than 5 s.
-func (s *comSession) Close() error {
-	s.once.Do(func() {
-		s.mu.Lock() // no worker is added from here on
-		defer s.mu.Unlock()
-		close(s.stop)
-	})
-	ended := make(chan struct{})
-	go func() {
-		s.group.Wait()
-		close(ended)
-	}()
-	timer := time.NewTimer(closeTimeout)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-timer.C:
-		return errors.New("cim: a call in flight did not end")
-	}
-}
+func (s *comSession) Close() error { return s.workers.close() }
 
 // Query implements Session.
 func (s *comSession) Query(ctx context.Context, namespace, wql string) (rows []Instance, err error) {
@@ -77,7 +40,7 @@ func (s *comSession) Query(ctx context.Context, namespace, wql string) (rows []I
 		err  error
 	}
 	done := make(chan answer, 1)
-	err = s.run(ctx, func(w *worker) {
+	err = s.workers.start(ctx, func(w *worker) {
 		rows, err := w.query(ctx, namespace, wql)
 		done <- answer{rows, err}
 	})
@@ -92,105 +55,47 @@ func (s *comSession) Query(ctx context.Context, namespace, wql string) (rows []I
 	}
 }
 
-// Exec implements Session. When the context ends first, the method goes on in its
-// thread and nobody learns how it ended: WMI has no way to stop one.
+// Exec implements Session. A method that has begun is waited for, even when the
+// context ends first: WMI has no way to stop it, and whoever holds the object's
+// lock must not let go of it while it is being changed.
 func (s *comSession) Exec(ctx context.Context, namespace, path, method string, in Values) (Result, error) {
 	type answer struct {
 		result Result
 		err    error
 	}
 	done := make(chan answer, 1)
-	err := s.run(ctx, func(w *worker) {
+	err := s.workers.start(ctx, func(w *worker) {
 		result, err := w.exec(namespace, path, method, in)
 		done <- answer{result, err}
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	select {
-	case a := <-done:
-		return a.result, a.err
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	}
+	a := <-done
+	return a.result, a.err
 }
 
-// run hands a job to an idle worker, or to a new one while there are not too many.
-func (s *comSession) run(ctx context.Context, job func(*worker)) error {
-	select {
-	case <-s.stop:
-		return errClosed
-	case s.jobs <- job:
-		return nil
-	default:
-	}
-	s.growPool()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.stop:
-		return errClosed
-	case s.jobs <- job:
-		return nil
-	}
-}
-
-// growPool adds a worker while the session is open and there are not too many.
-func (s *comSession) growPool() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.stop:
-	default:
-		if s.workers < workersMax {
-			s.addWorkerLocked(nil)
-		}
-	}
-}
-
-// addWorkerLocked starts a worker and, if wanted, reports how its start went.
-func (s *comSession) addWorkerLocked(started chan<- error) {
-	s.workers++
-	s.group.Add(1)
-	go func() {
-		defer s.group.Done()
-		err := s.work(started)
-		s.mu.Lock()
-		s.workers--
-		s.mu.Unlock()
-		if err != nil && started != nil {
-			started <- err
-		}
-	}()
-}
-
-// work is the life of a worker.
-func (s *comSession) work(started chan<- error) error {
+// enterApartment makes the state of a worker in its own thread.
+func enterApartment() (w *worker, leave func(), err error) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	if err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED); err != nil && !isHRESULT(err, sFalse) {
-		return err
+		runtime.UnlockOSThread()
+		return nil, nil, err
 	}
-	defer ole.CoUninitialize()
+	w = &worker{connections: map[string]*connection{}}
+	leave = func() {
+		w.disconnect()
+		ole.CoUninitialize()
+		runtime.UnlockOSThread()
+	}
 	// Once per process; the second call is told that it is too late.
 	const authenticationDefault, impersonate, noCapabilities = 0, 3, 0
-	err := ole.CoInitializeSecurity(-1, authenticationDefault, impersonate, noCapabilities)
+	err = ole.CoInitializeSecurity(-1, authenticationDefault, impersonate, noCapabilities)
 	if err != nil && !isHRESULT(err, rpcTooLate) {
-		return err
+		leave()
+		return nil, nil, err
 	}
-	w := &worker{connections: map[string]*connection{}}
-	defer w.disconnect()
-	if started != nil {
-		started <- nil
-	}
-	for {
-		select {
-		case <-s.stop:
-			return nil
-		case job := <-s.jobs:
-			job(w)
-		}
-	}
+	return w, leave, nil
 }
 
 func isHRESULT(err error, code uint32) bool {

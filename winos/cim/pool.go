@@ -1,0 +1,170 @@
+package cim
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// closeTimeout bounds how long closing a session waits for calls in flight.
+const closeTimeout = 5 * time.Second
+
+var errClosed = errors.New("cim: session is closed")
+
+// pool hands jobs to workers, which are goroutines with a state W that nobody
+// else uses. The number of workers is bounded, but a job that goes on after its
+// context has ended does not count: calls that hang leave room for the others.
+type pool[W any] struct {
+	// enter makes a worker's state in the worker's goroutine; leave, which is
+	// called there too, ends it.
+	enter func() (state W, leave func(), err error)
+	max   int
+	jobs  chan func(W)
+	stop  chan struct{}
+	once  sync.Once
+	group sync.WaitGroup
+
+	mu      sync.Mutex
+	counted int // workers without those whose job has outlived its context
+}
+
+// newPool starts a pool with one worker; it fails when that cannot enter.
+func newPool[W any](max int, enter func() (W, func(), error)) (*pool[W], error) {
+	p := &pool[W]{enter: enter, max: max, jobs: make(chan func(W)), stop: make(chan struct{})}
+	started := make(chan error, 1)
+	p.mu.Lock()
+	p.addLocked(started)
+	p.mu.Unlock()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// close ends the workers. A job that hangs is not waited for longer than closeTimeout.
+func (p *pool[W]) close() error {
+	p.once.Do(func() {
+		p.mu.Lock() // no worker is added from here on
+		defer p.mu.Unlock()
+		close(p.stop)
+	})
+	ended := make(chan struct{})
+	go func() {
+		p.group.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return errors.New("cim: a call in flight did not end")
+	}
+}
+
+// start hands a job to an idle worker, or to a new one while there are not too
+// many, and does not wait for its end. When ctx ends first it is not run.
+func (p *pool[W]) start(ctx context.Context, job func(W)) error {
+	counted := func(state W) {
+		stop := context.AfterFunc(ctx, p.uncount)
+		defer func() {
+			if !stop() {
+				p.count(1)
+			}
+		}()
+		job(state)
+	}
+	select {
+	case <-p.stop:
+		return errClosed
+	case p.jobs <- counted:
+		return nil
+	default:
+	}
+	p.grow()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.stop:
+		return errClosed
+	case p.jobs <- counted:
+		return nil
+	}
+}
+
+// grow adds a worker while the pool is open and there are not too many.
+func (p *pool[W]) grow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.growLocked()
+}
+
+func (p *pool[W]) growLocked() {
+	select {
+	case <-p.stop:
+	default:
+		if p.counted < p.max {
+			p.addLocked(nil)
+		}
+	}
+}
+
+// uncount gives the place of a worker whose job has outlived its context to
+// another: somebody may be waiting for one.
+func (p *pool[W]) uncount() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counted--
+	p.growLocked()
+}
+
+func (p *pool[W]) count(change int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counted += change
+}
+
+// addLocked starts a worker and, if wanted, reports how its start went.
+func (p *pool[W]) addLocked(started chan<- error) {
+	p.counted++
+	p.group.Go(func() {
+		state, leave, err := p.enter()
+		if started != nil {
+			started <- err
+		}
+		if err != nil {
+			p.count(-1)
+			return
+		}
+		defer leave()
+		p.serve(state)
+	})
+}
+
+// serve runs jobs until the pool is closed, or there are too many workers
+// because one that hung has come back.
+func (p *pool[W]) serve(state W) {
+	for {
+		select {
+		case <-p.stop:
+			return
+		case job := <-p.jobs:
+			job(state)
+		}
+		if p.leaveIfTooMany() {
+			return
+		}
+	}
+}
+
+func (p *pool[W]) leaveIfTooMany() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.counted <= p.max {
+		return false
+	}
+	p.counted--
+	return true
+}
