@@ -89,28 +89,35 @@ func ErrorFromStatus(op string, err error) *host.Error {
 	s, _ := status.FromError(err)
 	for _, detail := range s.Details() {
 		if d, ok := detail.(*wirepb.ErrorDetail); ok {
-			return errorFromDetail(d)
+			return errorFromDetail(s.Code(), d)
 		}
 	}
-	cause := errors.New(s.Message())
-	switch s.Code() {
-	case codes.Canceled:
-		cause = &endedCall{text: s.Message(), reason: context.Canceled}
-	case codes.DeadlineExceeded:
-		cause = &endedCall{text: s.Message(), reason: context.DeadlineExceeded}
-	}
-	return &host.Error{Op: op, Kind: kindOfCode(s.Code()), Cause: cause}
+	return &host.Error{Op: op, Kind: kindOfCode(s.Code()), Cause: causeOf(s.Code(), s.Message())}
 }
 
-func errorFromDetail(d *wirepb.ErrorDetail) *host.Error {
-	failure := &host.Error{Op: d.GetOp(), Object: d.GetObject()}
+// errorFromDetail puts the parts together again. A kind that is not known here,
+// as of a newer server, is that of the code.
+func errorFromDetail(code codes.Code, d *wirepb.ErrorDetail) *host.Error {
+	failure := &host.Error{Op: d.GetOp(), Object: d.GetObject(), Kind: kindOfCode(code)}
 	if d.GetKind() < uint32(len(kindCodes)) {
 		failure.Kind = host.Kind(d.GetKind())
 	}
 	if d.GetCause() != "" {
-		failure.Cause = errors.New(d.GetCause())
+		failure.Cause = causeOf(code, d.GetCause())
 	}
 	return failure
+}
+
+// causeOf is the text of a failure. It makes no difference whether the server or
+// the client's own clock was first to see that the time was up.
+func causeOf(code codes.Code, text string) error {
+	switch code {
+	case codes.Canceled:
+		return &endedCall{text: text, reason: context.Canceled}
+	case codes.DeadlineExceeded:
+		return &endedCall{text: text, reason: context.DeadlineExceeded}
+	}
+	return errors.New(text)
 }
 
 // endedCall is the text of a call that its context ended, and the reason.

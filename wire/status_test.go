@@ -11,6 +11,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/wire"
+	"github.com/csi-windows/csi-windows/wire/wirepb"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
 
@@ -67,5 +68,24 @@ func TestOtherErrors(t *testing.T) {
 	}
 	if late := wire.ErrorFromStatus("Mkdir", status.Error(codes.DeadlineExceeded, "late")); !errors.Is(late, context.DeadlineExceeded) {
 		t.Errorf("late call: %v", late)
+	}
+	newer, err := status.New(codes.NotFound, "new").WithDetails(&wirepb.ErrorDetail{Op: "Mkdir", Kind: 1000, Cause: "new"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := wire.ErrorFromStatus("Mkdir", newer.Err()); got.Kind != host.KindNotFound {
+		t.Errorf("kind of a newer server: %v", got)
+	}
+}
+
+// A deadline that the server saw is a deadline for the caller too.
+func TestServerSeesTheDeadline(t *testing.T) {
+	t.Parallel()
+	h := &wiretest.Host{Before: func(context.Context, string) error {
+		return &host.Error{Op: "Rescan", Kind: host.KindTimeout, Cause: context.DeadlineExceeded}
+	}}
+	err := wire.ErrorFromStatus("Rescan", rescan(t.Context(), dial(t, serve(t, h), diskV1)))
+	if err.Kind != host.KindTimeout || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
 	}
 }
