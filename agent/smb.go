@@ -196,11 +196,25 @@ func (a *Agent) findMapping(ctx context.Context, remote remotePath) (*host.SmbMa
 }
 
 // probe looks at a remote path, for a limited time: a dead server answers after
-// minutes, or never.
+// minutes, or never. A look that hangs in the operating system is left behind,
+// as it changes nothing.
 func (a *Agent) probe(ctx context.Context, remote remotePath) error {
 	probeCtx, cancel := context.WithTimeout(ctx, a.policy.ProbeTimeout)
 	defer cancel()
-	err := a.os.ProbeRemote(probeCtx, remote.String())
+	look := a.query("ProbeRemote", objectText(remote.String()))
+	looks := make(chan error, 1)
+	a.workers.start(func() {
+		_, err := guarded(probeCtx, look, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, a.os.ProbeRemote(ctx, remote.String())
+		})
+		looks <- err
+	})
+	var err error
+	select {
+	case err = <-looks:
+	case <-probeCtx.Done():
+		err = probeCtx.Err()
+	}
 	if err != nil && ctx.Err() == nil && probeCtx.Err() != nil {
 		return refuse(host.KindUnavailable, "%s does not answer within %v: %w", remote, a.policy.ProbeTimeout, err)
 	}

@@ -147,15 +147,25 @@ func TestC047_BrokenMappingIsMadeAgainOnce(t *testing.T) {
 
 func TestC047_ProbeHasALimit(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, func(_ *sim.Config, p *agent.Policy) { p.ProbeTimeout = 20 * time.Millisecond })
-	l.share()
-	l.ok(l.node.AddFault(l.ctx, sim.Fault{Call: "win32.FileAttributes", Count: -1, Latency: time.Minute}))
-	started := time.Now()
-	l.want(host.KindUnavailable, l.agent.NewSmbGlobalMapping(l.ctx, `\\srv\share`, root+`\link`, "u", "pw"))
-	if took := time.Since(started); took > 10*time.Second {
-		t.Errorf("it took %v", took)
+	for name, fault := range map[string]sim.Fault{
+		"slow": {Call: "win32.FileAttributes", Count: -1, Latency: time.Minute},
+		"deaf": {Call: "win32.FileAttributes", Count: -1, Hang: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, func(_ *sim.Config, p *agent.Policy) { p.ProbeTimeout = 20 * time.Millisecond })
+			l.share()
+			l.ok(l.node.AddFault(l.ctx, fault))
+			started := time.Now()
+			l.want(host.KindUnavailable, l.agent.NewSmbGlobalMapping(l.ctx, `\\srv\share`, root+`\link`, "u", "pw"))
+			if took := time.Since(started); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			l.exists(root+`\link`, false)
+			l.ok(l.node.ClearFaults(l.ctx))
+			l.ok(l.agent.NewSmbGlobalMapping(l.ctx, `\\srv\share`, root+`\link`, "u", "pw"))
+		})
 	}
-	l.exists(root+`\link`, false)
 }
 
 func TestC045_FailureLeavesNoLink(t *testing.T) {
