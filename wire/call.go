@@ -69,7 +69,11 @@ func (p *pipeServer) handle(ctx context.Context, m *method, call Call, decode fu
 		answer, err = p.limited(ctx, m, request)
 	}
 	if err == nil {
-		p.observer.CallEnded(call, codes.OK, time.Since(started))
+		duration := time.Since(started)
+		p.observer.CallEnded(call, codes.OK, duration)
+		if p.logger.Enabled(ctx, slog.LevelDebug) {
+			p.logger.LogAttrs(ctx, slog.LevelDebug, "call", call.attrs(codes.OK, duration)...)
+		}
 		return answer, nil
 	}
 	failed := m.statusOf(ctx, err)
@@ -162,6 +166,14 @@ func (m *method) statusOf(ctx context.Context, err error) *status.Status {
 	return statusOf(m.op, err)
 }
 
+// attrs are what a record says of a call.
+func (c Call) attrs(code codes.Code, duration time.Duration) []slog.Attr {
+	return []slog.Attr{
+		slog.String("api", c.API.String()), slog.String("method", c.Method), slog.String("code", code.String()),
+		slog.Duration("duration", duration), slog.Uint64("callerPID", uint64(c.PID)),
+	}
+}
+
 // logFailure writes the one record of a failed call.
 func (p *pipeServer) logFailure(ctx context.Context, call Call, code codes.Code, duration time.Duration, err error) {
 	level := slog.LevelInfo
@@ -171,10 +183,7 @@ func (p *pipeServer) logFailure(ctx context.Context, call Call, code codes.Code,
 	case codes.ResourceExhausted, codes.DeadlineExceeded, codes.Unavailable:
 		level = slog.LevelWarn
 	}
-	attrs := []slog.Attr{
-		slog.String("api", call.API.String()), slog.String("method", call.Method), slog.String("code", code.String()),
-		slog.Duration("duration", duration), slog.Uint64("callerPID", uint64(call.PID)), slog.Any("error", err),
-	}
+	attrs := append(call.attrs(code, duration), slog.Any("error", err))
 	var panicked *panicError
 	if errors.As(err, &panicked) {
 		attrs = append(attrs, slog.String("stack", string(panicked.stack)))

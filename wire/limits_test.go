@@ -279,6 +279,21 @@ func (o *countingObserver) CallEnded(call wire.Call, code codes.Code, _ time.Dur
 	o.last = call
 }
 
+// At debug level every call leaves one record; usually only failures do.
+func TestCallsInTheLog(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[slog.Level]int{slog.LevelInfo: 0, slog.LevelDebug: 1} {
+		var log logBuffer
+		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))
+		if err := rescan(t.Context(), dial(t, serveDisk(t, wire.ServerConfig{Host: &wiretest.Host{}, Logger: logger}), diskV1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(log.String(), "msg=call api=disk/v1 method=Rescan code=OK"); got != want {
+			t.Errorf("%s: %d records, want %d:\n%s", level, got, want, log.String())
+		}
+	}
+}
+
 func TestObserverSeesEveryCall(t *testing.T) {
 	t.Parallel()
 	observer := &countingObserver{ended: map[codes.Code]int{}}
