@@ -26,6 +26,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	calls    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	inFlight prometheus.Gauge
 	hung     prometheus.Gauge
 }
 
@@ -42,6 +43,10 @@ func newMetrics() *metrics {
 			Help:    "Time of finished calls by API group and method.",
 			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 30, 120, 600},
 		}, []string{"group", "method"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "csi_proxy_calls_in_flight",
+			Help: "Calls that have begun and are not answered yet.",
+		}),
 		hung: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "csi_proxy_hung_calls",
 			Help: "Operating system calls that outlived the deadline of their call and still run.",
@@ -53,7 +58,7 @@ func newMetrics() *metrics {
 		ConstLabels: prometheus.Labels{"version": version.Number(), "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.calls, m.seconds, m.hung, build,
+	m.registry.MustRegister(m.calls, m.seconds, m.inFlight, m.hung, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -86,13 +91,18 @@ func (m *metrics) serve(ctx context.Context, listener net.Listener, log *slog.Lo
 }
 
 // CallStarted implements wire.Observer.
-func (m *metrics) CallStarted(wire.Call) {}
+func (m *metrics) CallStarted(wire.Call) {
+	if m != nil {
+		m.inFlight.Inc()
+	}
+}
 
 // CallEnded implements wire.Observer.
 func (m *metrics) CallEnded(call wire.Call, code codes.Code, duration time.Duration) {
 	if m == nil {
 		return
 	}
+	m.inFlight.Dec()
 	m.calls.WithLabelValues(call.API.Group, call.API.Version, call.Method, code.String()).Inc()
 	m.seconds.WithLabelValues(call.API.Group, call.Method).Observe(duration.Seconds())
 }

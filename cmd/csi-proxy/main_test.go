@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/csi-windows/csi-windows/wire/wiretest"
+)
+
+func TestMain(m *testing.M) { wiretest.Main(m) }
