@@ -110,9 +110,6 @@ func (a *Agent) GetDiskState(ctx context.Context, diskNumber uint32) (online boo
 // clearing it is SetDiskReadOnly.
 func (a *Agent) SetDiskState(ctx context.Context, diskNumber uint32, online bool) error {
 	return a.diskChange(ctx, "SetDiskState", diskNumber, func(ctx context.Context, disk OSDisk) error {
-		if disk.Offline == !online {
-			return nil
-		}
 		if disk.System && !online {
 			return refuse(host.KindPrecondition, "the disk holds the operating system")
 		}
@@ -123,13 +120,18 @@ func (a *Agent) SetDiskState(ctx context.Context, diskNumber uint32, online bool
 // SetDiskReadOnly implements host.Disk.
 func (a *Agent) SetDiskReadOnly(ctx context.Context, diskNumber uint32, readOnly bool) error {
 	return a.diskChange(ctx, "SetDiskReadOnly", diskNumber, func(ctx context.Context, disk OSDisk) error {
-		if disk.ReadOnly == readOnly {
-			return nil
-		}
 		if disk.System && readOnly {
 			return refuse(host.KindPrecondition, "the disk holds the operating system")
 		}
-		return a.os.SetDiskReadOnly(ctx, diskNumber, readOnly)
+		if err := a.os.SetDiskReadOnly(ctx, diskNumber, readOnly); err != nil {
+			return err
+		}
+		// A medium that refuses writes by itself keeps the flag up whatever Windows is told.
+		_, is, err := a.os.DiskState(ctx, diskNumber)
+		if err == nil && is != readOnly {
+			return refuse(host.KindPrecondition, "the disk stays as it was: read-only %v", is)
+		}
+		return err
 	})
 }
 

@@ -83,6 +83,20 @@ func TestC001_OnlineAndReadOnlyAreTwoThings(t *testing.T) {
 	l.want(host.KindPrecondition, l.agent.SetDiskReadOnly(l.ctx, 0, true))
 }
 
+// C001: a flag that cannot be cleared is no success.
+func TestC001_MediumThatRefusesWrites(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	number, err := l.node.AttachDisk(l.ctx, sim.DiskSpec{
+		Image: filepath.Join(t.TempDir(), "disk"), SizeBytes: 64 * mib, WriteProtected: true,
+	})
+	l.ok(err)
+	l.ok(l.agent.SetDiskState(l.ctx, number, true))
+	for range 2 {
+		l.want(host.KindPrecondition, l.agent.SetDiskReadOnly(l.ctx, number, false))
+	}
+}
+
 func TestC003_ReservedPartitionIsNoData(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

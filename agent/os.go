@@ -77,9 +77,10 @@ type DiskOS interface {
 	InitializeDisk(ctx context.Context, number uint32) error
 	// CreateDataPartition makes one basic data partition in the largest free extent.
 	CreateDataPartition(ctx context.Context, number uint32) error
-	// SetDiskOnline brings a disk online or takes it offline.
+	// SetDiskOnline brings a disk online or takes it offline. One that is there
+	// already is left alone.
 	SetDiskOnline(ctx context.Context, number uint32, online bool) error
-	// SetDiskReadOnly raises or clears the read-only flag.
+	// SetDiskReadOnly raises or clears the read-only flag, unless it stands so.
 	SetDiskReadOnly(ctx context.Context, number uint32, readOnly bool) error
 	// ReadDisk reads raw bytes of a disk. Offset and length are multiples of
 	// 4096. Fewer bytes than asked for come back only at the end of the disk.
