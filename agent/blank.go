@@ -31,11 +31,15 @@ func (a *Agent) mustBeBlankDisk(ctx context.Context, disk OSDisk) error {
 		// What a run leaves behind that was cut off while it made the table.
 		return nil
 	}
-	if disk.Style != host.StyleRaw {
-		probe.ClearTable(head, tail)
-		return mustHoldNothingKnown(head, tail)
+	switch disk.Style {
+	case host.StyleGPT:
+		probe.ClearGPT(head, tail)
+	case host.StyleMBR:
+		probe.ClearMBR(head)
+	default:
+		return mustBeBlank(head, tail)
 	}
-	return mustBeBlank(head, tail)
+	return mustHoldNothingKnown(head, tail)
 }
 
 // mustBeBlankVolume is mustBeBlankDisk for a volume Windows sees no file system on.

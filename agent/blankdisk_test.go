@@ -59,3 +59,42 @@ func TestInvariant1_EmptyTableOverForeignData(t *testing.T) {
 		})
 	}
 }
+
+// Invariant 1: the protective MBR hides a GPT from what does not know it. When
+// it is damaged, Windows sees an MBR without partitions; they are still there.
+func TestInvariant1_DamagedProtectiveMBR(t *testing.T) {
+	t.Parallel()
+	const typeOffset = 446 + 4
+	for name, damage := range map[string]map[int]byte{
+		"type cleared": {typeOffset: 0},
+		"entry gone":   {typeOffset: 0, typeOffset - 2: 0, typeOffset + 4: 0, typeOffset + 8: 0},
+		"other type":   {typeOffset: 0x83},
+		"mark gone":    {510: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			path := filepath.Join(t.TempDir(), "disk")
+			attach := func() uint32 {
+				number, err := l.node.AttachDisk(l.ctx, sim.DiskSpec{Image: path, SizeBytes: 64 * mib})
+				l.ok(err)
+				return number
+			}
+			number := attach()
+			l.ok(l.agent.PartitionDisk(l.ctx, number))
+			l.ok(l.agent.FormatVolume(l.ctx, l.onlyVolume(number)))
+			l.ok(l.node.DetachDisk(l.ctx, number))
+			data := readFile(t, path)
+			for offset, value := range damage {
+				data[offset] = value
+			}
+			writeFile(t, path, data)
+			number = attach()
+			_ = l.agent.PartitionDisk(l.ctx, number) // refused, or left alone for the partition Windows sees
+			l.ok(l.node.DetachDisk(l.ctx, number))
+			if !bytes.Equal(data, readFile(t, path)) {
+				t.Error("the disk's bytes have changed")
+			}
+		})
+	}
+}

@@ -107,13 +107,20 @@ func isHeaderOrZero(sector []byte, entriesFromHeader int64) bool {
 
 func isHeader(sector []byte) bool { return bytes.HasPrefix(sector, []byte(gptSignature)) }
 
-// ClearTable zeroes what a partition table takes of the first and last bytes of
-// a disk, so that Look finds what is there besides it. Boot code stays: a format
+// ClearMBR zeroes the table of a master boot record among the first bytes of a
+// disk, so that Look finds what is there besides it. Boot code stays: a format
 // that covers the whole disk may begin there.
-func ClearTable(head, tail []byte) {
+func ClearMBR(head []byte) {
 	if len(head) >= mbrBytes && head[mbrMarkOffset] == 0x55 && head[mbrMarkOffset+1] == 0xAA {
 		clear(head[mbrCodeBytes:mbrBytes])
 	}
+}
+
+// ClearGPT does the same for a GUID partition table, its MBR and its copy. It is
+// for disks on which Windows uses that table: where it does not, the table is
+// what is left of somebody's disk.
+func ClearGPT(head, tail []byte) {
+	ClearMBR(head)
 	for _, sector := range []int{512, 4096} {
 		if end := 2*sector + gptEntriesBytes; len(head) >= end && isHeader(head[sector:]) {
 			clear(head[sector:end])

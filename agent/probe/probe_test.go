@@ -162,7 +162,7 @@ func gptHeader(own, entries uint64, count, size uint32) string {
 	return string(header)
 }
 
-func TestClearTableLeavesTheRest(t *testing.T) {
+func TestClearGPTLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		make func(head, tail []byte)
@@ -188,10 +188,10 @@ func TestClearTableLeavesTheRest(t *testing.T) {
 	} {
 		head, tail := device(0, "")
 		tc.make(head, tail)
-		ClearTable(head, tail)
+		ClearGPT(head, tail)
 		if got := Look(head, tail); got != tc.want {
 			t.Errorf("%s: found %q, want %q", name, got, tc.want)
 		}
 	}
-	ClearTable(nil, nil)
+	ClearGPT(nil, nil)
 }
