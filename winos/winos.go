@@ -10,6 +10,7 @@ package winos
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -66,7 +67,8 @@ type described interface {
 // *cim.ReturnError with its documented name.
 func (o *OS) call(ctx context.Context, table described, path, method string, in cim.Values) (cim.Values, error) {
 	out, err := cim.Call(ctx, o.session, table.Namespace(), table.Class(), path, method, in)
-	if e, ok := err.(*cim.ReturnError); ok {
+	var e *cim.ReturnError
+	if errors.As(err, &e) {
 		e.Name = meaningOfReturn(e.Class, e.Code).name
 	}
 	return out, err

@@ -14,7 +14,8 @@ const (
 	// partition since Windows Server 2016: from the first usable sector to
 	// 16 MiB. Source: Get-Partition output of Server 2016 to 2025.
 	ReservedOffsetBytes = 17408
-	ReservedSizeBytes   = 16<<20 - ReservedOffsetBytes
+	// ReservedSizeBytes goes with ReservedOffsetBytes.
+	ReservedSizeBytes = 16<<20 - ReservedOffsetBytes
 
 	clearBytes = 1 << 20 // what Clear zeroes at either end
 )

@@ -69,7 +69,7 @@ func (s *Stack) ImageSum(number uint32) string {
 	s.Helper()
 	file, err := os.Open(s.Disk(number).Spec.Image)
 	s.OK(err)
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var sum maphash.Hash
 	sum.SetSeed(s.seed)
 	_, err = io.CopyBuffer(struct{ io.Writer }{&sum}, struct{ io.Reader }{file}, make([]byte, MiB))
