@@ -63,7 +63,7 @@ type service struct {
 // service-specific exit code of its stage.
 func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
 	close(s.entered)
-	status <- svc.Status{State: svc.StartPending, WaitHint: waitHint}
+	status <- svc.Status{State: svc.StartPending, WaitHint: milliseconds(2 * startTime)}
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
 	ready, ended := make(chan struct{}), make(chan error, 1)
@@ -79,7 +79,7 @@ func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 			case svc.Interrogate:
 				status <- request.CurrentStatus
 			case svc.Stop, svc.Shutdown:
-				status <- svc.Status{State: svc.StopPending, WaitHint: waitHint}
+				status <- svc.Status{State: svc.StopPending, WaitHint: milliseconds(maxGraceTime + startTime)}
 				stop()
 			}
 		case s.result = <-ended:
@@ -89,6 +89,6 @@ func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 	}
 }
 
-// waitHint tells the manager, in milliseconds, how long starting and stopping
-// may take before it has to worry: the longest grace time and a bit.
-const waitHint = uint32((maxGraceTime + maxGraceTime/10) / 1e6)
+// milliseconds is a duration as the manager takes it: how long a pending state
+// may last before it has to worry. Source: SERVICE_STATUS, dwWaitHint.
+func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
