@@ -3,6 +3,7 @@ package winos
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
@@ -127,7 +128,7 @@ func decodeExtents(b []byte) (extents []extent, count uint32, err error) {
 
 // diskPath is the device path of a disk.
 func diskPath(number uint32) string {
-	return fmt.Sprintf(`\\.\PhysicalDrive%d`, number)
+	return `\\.\PhysicalDrive` + strconv.FormatUint(uint64(number), 10)
 }
 
 // query handles need no access right, and must not disturb others.

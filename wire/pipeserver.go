@@ -22,7 +22,10 @@ const (
 	// callWorkers are goroutines of each pipe that serve one call after another.
 	// Their stacks have grown to what a call needs; growing a new one is a good
 	// part of what a cheap call costs. More calls at once get goroutines of their own.
-	callWorkers        = 8
+	callWorkers = 32
+	// windowBytes is fixed, or gRPC would measure the pipe with pings beside the
+	// calls to find a larger one. Requests are small.
+	windowBytes        = 64 << 10
 	maxHeaderBytes     = 16 << 10
 	maxStreamsPerConn  = 128
 	connIdleMax        = 30 * time.Minute // then the client connects again when it needs to
@@ -69,6 +72,7 @@ func (p *pipeServer) newGRPC() *grpc.Server {
 		grpc.Creds(newCallerCredentials()),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.NumStreamWorkers(callWorkers),
+		grpc.StaticStreamWindowSize(windowBytes), grpc.StaticConnWindowSize(windowBytes),
 		grpc.MaxRecvMsgSize(limits.MaxMessageBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxStreamsPerConn),
