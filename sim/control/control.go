@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
@@ -64,16 +63,6 @@ func clearStale(path string) error {
 		return fmt.Errorf("%s: another process serves it", path)
 	}
 	return os.Remove(path)
-}
-
-// DefaultAddress is where the control of the node in folder dir listens when
-// nothing else is said: a socket in the folder, or a TCP port of this machine
-// where there are no unix sockets.
-func DefaultAddress(dir string) string {
-	if runtime.GOOS == "windows" {
-		return "127.0.0.1:17433"
-	}
-	return dir + "/control.sock"
 }
 
 func networkOf(address string) string {

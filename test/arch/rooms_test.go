@@ -77,6 +77,8 @@ func unknown() map[string][]string {
 		"sim":         append(own("agent", "wire", "client", "cmd"), grpc),
 		"wire":        own("agent", "winos", "sim", "client", "cmd"),
 		"client":      own("agent", "winos", "sim", "cmd"),
+
+		"cmd/csi-proxyctl": own("agent", "winos", "sim"),
 	}
 }
 
