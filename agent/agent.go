@@ -73,7 +73,8 @@ type Agent struct {
 	log         *slog.Logger
 	observer    Observer
 	locks       *lockTable
-	workers     workers
+	workers     *workers
+	watch       *watch
 	hungCalls   atomic.Int64
 	// initiatorSecretSet says that this agent has set the initiator's own CHAP
 	// secret; Windows does not tell whether there is one.
@@ -88,7 +89,7 @@ func New(os OS, policy Policy) (*Agent, error) {
 	if os == nil {
 		return nil, fmt.Errorf("agent: no operating system given")
 	}
-	a := &Agent{os: os, policy: policy, log: policy.Logger, observer: policy.Observer, locks: newLockTable(), workers: newWorkers()}
+	a := &Agent{os: os, policy: policy, log: policy.Logger, observer: policy.Observer, locks: newLockTable(), workers: newWorkers(), watch: newWatch()}
 	a.systemDrive = os.SystemDrive() &^ 0x20
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)

@@ -64,34 +64,29 @@ func (c *call) named(err error) error { return c.conceal(named(c.op, c.object, e
 // job then goes on alone with its locks, and later calls on its objects wait
 // for it no longer than their own deadline.
 func run[T any](ctx context.Context, c *call, wants []want, job func(context.Context) (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	var none T
+	var value, none T
+	var err error
 	ctx, cancel := c.agent.bounded(ctx)
 	defer cancel()
 	if err := c.agent.locks.acquire(ctx, c.op, wants); err != nil {
 		return none, c.refused(err)
 	}
 	c.held = wants
-	results := make(chan result, 1)
+	wake := make(chan struct{}, 2) // one from the job, one from the watch
 	c.agent.workers.start(func() {
-		value, err := guarded(ctx, c, job)
+		value, err = guarded(ctx, c, job)
 		err = c.named(err)
 		c.end(err)
-		results <- result{value, err}
+		wake <- struct{}{}
 	})
-	select {
-	case r := <-results:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
+	c.agent.watch.add(ctx, wake)
+	<-wake
+	c.agent.watch.remove(wake)
 	if c.abandon() {
+		// value and err are the job's alone now.
 		return none, c.named(ctx.Err())
 	}
-	r := <-results
-	return r.value, r.err
+	return value, err
 }
 
 // Pauses between the attempts of retryBusy.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -16,48 +13,6 @@ import (
 	"github.com/csi-windows/csi-windows/wire/wirepb"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
-
-// callsPerRound is how many calls one side of a comparison makes before the other
-// side has its turn. Short turns that alternate keep a noisy machine fair.
-const callsPerRound = 512
-
-// compare measures two ways to make a call, turn by turn in one run, and returns
-// how much longer the first takes: the median over the rounds.
-func compare(b *testing.B, callers int, ours, theirs func() error) float64 {
-	b.Helper()
-	var ratios []float64
-	for round := 0; b.Loop(); round++ {
-		first, second := ours, theirs
-		if round%2 == 1 {
-			first, second = theirs, ours // neither profits from going second
-		}
-		a, z := timeOf(b, callers, first), timeOf(b, callers, second)
-		if round%2 == 1 {
-			a, z = z, a
-		}
-		ratios = append(ratios, a.Seconds()/z.Seconds())
-	}
-	slices.Sort(ratios)
-	return ratios[len(ratios)/2]
-}
-
-// timeOf makes a round of calls by some callers at once.
-func timeOf(b *testing.B, callers int, call func() error) time.Duration {
-	started := time.Now()
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			for range callsPerRound / callers {
-				if err := call(); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	return time.Since(started)
-}
 
 // invoke makes a caller of one method.
 func invoke(b *testing.B, conn *grpc.ClientConn, path string, request any, answer func() any) func() error {
@@ -75,7 +30,7 @@ func BenchmarkWholeStack(b *testing.B) {
 			request, answer := &wirepb.GetDiskStatsRequest{DiskNumber: 3}, func() any { return new(wirepb.GetDiskStatsResponse) }
 			ours := invoke(b, dial(b, place, diskV1), "/v1.Disk/GetDiskStats", request, answer)
 			bare := invoke(b, dial(b, place, bareAPI), "/bare.Echo/Call", request, answer)
-			b.ReportMetric(compare(b, callers, ours, bare), "x-bare-gRPC")
+			b.ReportMetric(wiretest.Compare(b, callers, ours, bare), "x-bare-gRPC")
 		})
 	}
 }
@@ -91,7 +46,7 @@ func BenchmarkOldVersion(b *testing.B) {
 			answer := func() any { return new(wirepb.GetDiskStatsResponse) }
 			newest := invoke(b, dial(b, place, diskV1), "/v1.Disk/GetDiskStats", &wirepb.GetDiskStatsRequest{DiskNumber: 3}, answer)
 			older := invoke(b, dial(b, place, old), "/v1beta2.Disk/DiskStats", &wirepb.NumberText{DiskId: "3"}, answer)
-			b.ReportMetric(compare(b, callers, older, newest), "x-newest")
+			b.ReportMetric(wiretest.Compare(b, callers, older, newest), "x-newest")
 		})
 	}
 }

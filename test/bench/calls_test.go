@@ -6,16 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
-	diskv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta2"
-	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
-	volumev1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -25,9 +18,6 @@ import (
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
-
-// turnCalls is how many calls one side makes before the other has its turn.
-const turnCalls = 64
 
 // side is one of two ways to make a call.
 type side func(ctx context.Context) error
@@ -57,85 +47,17 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkOldVersion compares a call of an old version, whose messages have
-// other shapes, with the same call of the newest.
-func BenchmarkOldVersion(b *testing.B) {
-	conn := newStack(b)
-	newDisks, oldDisks := diskv1.NewDiskClient(conn("disk", "v1")), diskv1beta2.NewDiskClient(conn("disk", "v1beta2"))
-	newVolumes, oldVolumes := volumev1.NewVolumeClient(conn("volume", "v1")), volumev1beta1.NewVolumeClient(conn("volume", "v1beta1"))
-
-	b.Run("GetDiskState", func(b *testing.B) {
-		reportRatio(b, 1,
-			func(ctx context.Context) error {
-				_, err := oldDisks.GetAttachState(ctx, &diskv1beta2.GetAttachStateRequest{DiskID: "0"})
-				return err
-			},
-			func(ctx context.Context) error {
-				_, err := newDisks.GetDiskState(ctx, &diskv1.GetDiskStateRequest{})
-				return err
-			}, "old/new")
-	})
-	b.Run("ListVolumesOnDisk", func(b *testing.B) {
-		reportRatio(b, 1,
-			func(ctx context.Context) error {
-				_, err := oldVolumes.ListVolumesOnDisk(ctx, &volumev1beta1.ListVolumesOnDiskRequest{DiskId: "0"})
-				return err
-			},
-			func(ctx context.Context) error {
-				_, err := newVolumes.ListVolumesOnDisk(ctx, &volumev1.ListVolumesOnDiskRequest{})
-				return err
-			}, "old/new")
-	})
-}
-
-// reportRatio lets both sides take turns until each has made b.N calls, and
-// reports the median over all rounds of the ratio of their times.
+// reportRatio reports how much longer one side takes than the other.
 func reportRatio(b *testing.B, callers int, measured, reference side, unit string) {
-	turn(b, callers, turnCalls, measured) // both connections are up before the clock runs
-	turn(b, callers, turnCalls, reference)
-	var ratios []float64
-	b.ResetTimer()
-	for done := 0; done < b.N; done += turnCalls {
-		calls := min(turnCalls, b.N-done)
-		ours := turn(b, callers, calls, measured)
-		b.StopTimer()
-		theirs := turn(b, callers, calls, reference)
-		b.StartTimer()
-		ratios = append(ratios, float64(ours)/float64(theirs))
+	bound := func(call side) func() error {
+		return func() error { return call(context.Background()) }
 	}
-	b.StopTimer()
-	slices.Sort(ratios)
-	b.ReportMetric(ratios[len(ratios)/2], unit)
-}
-
-// turn makes calls with some callers at once, and returns the time it took.
-func turn(b *testing.B, callers, calls int, call side) time.Duration {
-	ctx := context.Background()
-	if callers == 1 {
-		started := time.Now()
-		for range calls {
-			if err := call(ctx); err != nil {
-				b.Fatal(err)
-			}
+	for _, call := range []side{measured, reference} {
+		if err := call(b.Context()); err != nil { // the connection is up from here on
+			b.Fatal(err)
 		}
-		return time.Since(started)
 	}
-	var left atomic.Int64
-	left.Store(int64(calls) * 8) // or the callers would hardly have met
-	var group sync.WaitGroup
-	started := time.Now()
-	for range callers {
-		group.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := call(ctx); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	return time.Since(started)
+	b.ReportMetric(wiretest.Compare(b, callers, bound(measured), bound(reference)), unit)
 }
 
 // newStack starts the whole product over a simulated node and returns how to
