@@ -102,6 +102,9 @@ func parseConfig(args []string, env environment, more *flag.FlagSet) (*config, e
 		}
 		return nil, &usageError{err}
 	}
+	if c.ShowVersion {
+		return c, nil // asks for nothing that the rest could be wrong for
+	}
 	if len(c.APIs) == 0 {
 		c.APIs = wire.APIs()
 	}

@@ -52,7 +52,7 @@ func TestRunWithoutServing(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			code := run(context.Background(), append(strings.Fields(args), "-sim-dir=/nowhere"), environment{GOOS: "linux", Stdout: &stdout, Stderr: &stderr})
+			code := run(context.Background(), strings.Fields(args), environment{GOOS: "linux", Stdout: &stdout, Stderr: &stderr})
 			if code != test.code || !strings.Contains(stdout.String(), test.stdout) || !strings.Contains(stderr.String(), test.stderr) {
 				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr.String())
 			}
