@@ -244,7 +244,9 @@ func (c *call) reportHung() {
 	c.agent.observer.CallHung(c.op, c.object, running)
 }
 
-// audit writes the one line every change of the node leaves behind.
+// audit writes the one line every change of the node leaves behind. It says how
+// the change ended, in one word: why it failed goes to the caller with the error,
+// and into the log where that arrives.
 func (c *call) audit(err error) {
 	ctx := context.Background()
 	if !c.mutates || !c.agent.log.Enabled(ctx, slog.LevelInfo) {
@@ -252,7 +254,7 @@ func (c *call) audit(err error) {
 	}
 	result := "ok"
 	if err != nil {
-		result = err.Error()
+		result = host.KindOf(err).String()
 	}
 	c.agent.log.LogAttrs(ctx, slog.LevelInfo, "audit",
 		slog.String("op", c.op), slog.String("object", c.object),

@@ -239,7 +239,7 @@ func TestAuditHasOneLineForEachChange(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], `op=SetDiskState object="disk 1" result=ok duration=`) ||
-		!strings.Contains(lines[1], "op=Mkdir") {
+		!strings.Contains(lines[1], "op=Mkdir") || !strings.Contains(lines[1], " result=invalid duration=") {
 		t.Errorf("audit is:\n%s", text.String())
 	}
 }
