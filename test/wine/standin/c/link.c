@@ -1,0 +1,297 @@
+// The client of the stand-in link; see link.h.
+#include "link.h"
+
+#define FRAME_MAX (64u << 20) // no frame of either side is longer
+#define IDLE_MAX 16           // connections that are kept for the next call
+#define STATUS_SIZE 4
+
+// Statics are zero at the start, which is the right start for each of them.
+static SRWLOCK lock; // of the rest
+static struct sockaddr_in server;
+static BOOL found;
+static SOCKET idle[IDLE_MAX];
+static int idleCount;
+
+void *csi_alloc(SIZE_T size) { return HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, size); }
+
+void csi_free(void *memory) {
+	if (memory) HeapFree(GetProcessHeap(), 0, memory);
+}
+
+// The copy is spelled out because a kernel driver has no C library.
+static void copy(BYTE *to, const BYTE *from, SIZE_T size) {
+	__movsb(to, from, size);
+}
+
+// --- writing
+
+static BYTE *extend(csi_buffer *b, SIZE_T more) {
+	if (b->failed || more > FRAME_MAX || b->size + more > FRAME_MAX) {
+		b->failed = TRUE;
+		return NULL;
+	}
+	if (b->size + more > b->capacity) {
+		SIZE_T capacity = (b->size + more) * 2 + 64;
+		BYTE *data = csi_alloc(capacity);
+		if (!data) {
+			b->failed = TRUE;
+			return NULL;
+		}
+		copy(data, b->data, b->size);
+		csi_free(b->data);
+		b->data = data;
+		b->capacity = capacity;
+	}
+	BYTE *end = b->data + b->size;
+	b->size += more;
+	return end;
+}
+
+void csi_put_raw(csi_buffer *b, const void *data, SIZE_T size) {
+	BYTE *to = extend(b, size);
+	if (to) copy(to, data, size);
+}
+
+// x86 is little endian, as the link is.
+void csi_put_u8(csi_buffer *b, BYTE value) { csi_put_raw(b, &value, sizeof value); }
+void csi_put_u16(csi_buffer *b, WORD value) { csi_put_raw(b, &value, sizeof value); }
+void csi_put_u32(csi_buffer *b, DWORD value) { csi_put_raw(b, &value, sizeof value); }
+void csi_put_u64(csi_buffer *b, ULONGLONG value) { csi_put_raw(b, &value, sizeof value); }
+
+void csi_put_bytes(csi_buffer *b, const void *data, SIZE_T size) {
+	csi_put_u32(b, (DWORD)size);
+	csi_put_raw(b, data, size);
+}
+
+void csi_put_text(csi_buffer *b, const WCHAR *text, int count) {
+	if (text && count < 0) count = lstrlenW(text);
+	if (!text || count == 0) {
+		csi_put_u32(b, 0);
+		return;
+	}
+	int size = WideCharToMultiByte(CP_UTF8, 0, text, count, NULL, 0, NULL, NULL);
+	if (size <= 0) {
+		b->failed = TRUE;
+		return;
+	}
+	csi_put_u32(b, (DWORD)size);
+	BYTE *to = extend(b, (SIZE_T)size);
+	if (to) WideCharToMultiByte(CP_UTF8, 0, text, count, (char *)to, size, NULL, NULL);
+}
+
+void csi_buffer_free(csi_buffer *b) {
+	csi_free(b->data);
+	*b = (csi_buffer){0};
+}
+
+// --- reading
+
+const BYTE *csi_get_raw(csi_reader *r, SIZE_T size) {
+	if (r->failed || size > r->size - r->at) {
+		r->failed = TRUE;
+		return NULL;
+	}
+	const BYTE *start = r->data + r->at;
+	r->at += size;
+	return start;
+}
+
+static ULONGLONG number(csi_reader *r, int size) {
+	ULONGLONG value = 0;
+	const BYTE *from = csi_get_raw(r, size);
+	for (int i = 0; from && i < size; i++) value |= (ULONGLONG)from[i] << (8 * i);
+	return value;
+}
+
+BYTE csi_get_u8(csi_reader *r) { return (BYTE)number(r, 1); }
+WORD csi_get_u16(csi_reader *r) { return (WORD)number(r, 2); }
+DWORD csi_get_u32(csi_reader *r) { return (DWORD)number(r, 4); }
+ULONGLONG csi_get_u64(csi_reader *r) { return number(r, 8); }
+
+const BYTE *csi_get_bytes(csi_reader *r, DWORD *size) {
+	*size = csi_get_u32(r);
+	const BYTE *data = csi_get_raw(r, *size);
+	if (!data) *size = 0;
+	return data;
+}
+
+WCHAR *csi_get_text(csi_reader *r, DWORD *length) {
+	DWORD size;
+	const BYTE *data = csi_get_bytes(r, &size);
+	if (length) *length = 0;
+	if (!data) return NULL;
+	// A text in UTF-16 has at most as many units as bytes in UTF-8.
+	WCHAR *text = csi_alloc(((SIZE_T)size + 1) * sizeof(WCHAR));
+	if (!text) {
+		r->failed = TRUE;
+		return NULL;
+	}
+	int units = size ? MultiByteToWideChar(CP_UTF8, 0, (const char *)data, (int)size, text, (int)size) : 0;
+	if (length) *length = (DWORD)units;
+	return text;
+}
+
+DWORD csi_get_count(csi_reader *r, DWORD itemSize) {
+	DWORD count = csi_get_u32(r);
+	if (r->failed || (ULONGLONG)count * itemSize > r->size - r->at) {
+		r->failed = TRUE;
+		return 0;
+	}
+	return count;
+}
+
+// --- where the server is
+
+// parse reads "127.0.0.1:PORT". Nothing but this machine is a node server.
+static BOOL parse(const char *address, struct sockaddr_in *to) {
+	static const char host[] = "127.0.0.1:";
+	unsigned port = 0;
+	for (int i = 0; host[i]; i++, address++) {
+		if (*address != host[i]) return FALSE;
+	}
+	for (; *address >= '0' && *address <= '9' && port < 65536; address++) port = port * 10 + (unsigned)(*address - '0');
+	if (*address || port == 0 || port > 65535) return FALSE;
+	*to = (struct sockaddr_in){0};
+	to->sin_family = AF_INET;
+	to->sin_addr.s_addr = 0x0100007F;
+	to->sin_port = (WORD)(port << 8 | port >> 8);
+	return TRUE;
+}
+
+static BOOL lookUp(struct sockaddr_in *to) {
+	char address[64];
+	DWORD size = GetEnvironmentVariableA("CSI_STANDIN", address, sizeof address);
+	if (size > 0 && size < sizeof address) return parse(address, to);
+	size = sizeof address;
+	return RegGetValueA(HKEY_LOCAL_MACHINE, "Software\\csi-windows-lab", "Address", RRF_RT_REG_SZ, NULL, address, &size) ==
+			   ERROR_SUCCESS &&
+		   parse(address, to);
+}
+
+BOOL csi_active(void) {
+	AcquireSRWLockShared(&lock);
+	BOOL active = found;
+	ReleaseSRWLockShared(&lock);
+	if (active) return TRUE;
+	struct sockaddr_in address;
+	if (!lookUp(&address)) return FALSE;
+	AcquireSRWLockExclusive(&lock);
+	server = address;
+	found = TRUE;
+	ReleaseSRWLockExclusive(&lock);
+	return TRUE;
+}
+
+// --- connections
+
+// quiet reports whether nothing has come in on an idle connection: an answer nobody
+// waits for, or the end of a server that was started again since.
+static BOOL quiet(SOCKET s) {
+	fd_set set = {.fd_count = 1, .fd_array = {s}};
+	struct timeval now = {0, 0};
+	return select(0, &set, NULL, NULL, &now) == 0;
+}
+
+static SOCKET takeIdle(void) {
+	SOCKET s = INVALID_SOCKET;
+	AcquireSRWLockExclusive(&lock);
+	if (idleCount > 0) s = idle[--idleCount];
+	ReleaseSRWLockExclusive(&lock);
+	return s;
+}
+
+static void keep(SOCKET s) {
+	AcquireSRWLockExclusive(&lock);
+	if (idleCount < IDLE_MAX) {
+		idle[idleCount++] = s;
+		s = INVALID_SOCKET;
+	}
+	ReleaseSRWLockExclusive(&lock);
+	if (s != INVALID_SOCKET) closesocket(s);
+}
+
+void csi_disconnect(void) {
+	for (SOCKET s; (s = takeIdle()) != INVALID_SOCKET;) closesocket(s);
+}
+
+static SOCKET dial(void) {
+	WSADATA data;
+	if (WSAStartup(MAKEWORD(2, 2), &data) != 0) return INVALID_SOCKET; // counted; ends with the process
+	SOCKET s = WSASocketW(AF_INET, SOCK_STREAM, IPPROTO_TCP, NULL, 0, WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
+	if (s == INVALID_SOCKET) return s;
+	BOOL on = TRUE;
+	setsockopt(s, IPPROTO_TCP, TCP_NODELAY, (const char *)&on, sizeof on);
+	if (connect(s, (const struct sockaddr *)&server, sizeof server) == 0) return s;
+	closesocket(s);
+	return INVALID_SOCKET;
+}
+
+static SOCKET connection(void) {
+	for (SOCKET s; (s = takeIdle()) != INVALID_SOCKET;) {
+		if (quiet(s)) return s;
+		closesocket(s);
+	}
+	return dial();
+}
+
+static BOOL sendAll(SOCKET s, const BYTE *data, SIZE_T size) {
+	while (size > 0) {
+		int n = send(s, (const char *)data, (int)size, 0);
+		if (n <= 0) return FALSE;
+		data += n;
+		size -= (SIZE_T)n;
+	}
+	return TRUE;
+}
+
+static BOOL receiveAll(SOCKET s, BYTE *data, SIZE_T size) {
+	while (size > 0) {
+		int n = recv(s, (char *)data, (int)size, 0);
+		if (n <= 0) return FALSE;
+		data += n;
+		size -= (SIZE_T)n;
+	}
+	return TRUE;
+}
+
+// --- calls
+
+// frame puts the header before the body, so that a request is one packet.
+static BOOL frame(WORD operation, const csi_buffer *request, csi_buffer *whole) {
+	csi_put_u32(whole, (DWORD)(request->size + sizeof operation));
+	csi_put_u16(whole, operation);
+	csi_put_raw(whole, request->data, request->size);
+	return !request->failed && !whole->failed;
+}
+
+static BOOL receiveAnswer(SOCKET s, csi_answer *answer) {
+	DWORD length;
+	if (!receiveAll(s, (BYTE *)&length, sizeof length) || length < STATUS_SIZE || length > FRAME_MAX) return FALSE;
+	answer->memory = csi_alloc(length);
+	if (!answer->memory || !receiveAll(s, answer->memory, length)) return FALSE;
+	answer->body = (csi_reader){.data = answer->memory, .size = length};
+	answer->status = csi_get_u32(&answer->body);
+	return TRUE;
+}
+
+BOOL csi_call(WORD operation, csi_buffer *request, csi_answer *answer) {
+	csi_buffer whole = {0};
+	*answer = (csi_answer){0};
+	BOOL ok = frame(operation, request, &whole) && csi_active();
+	csi_buffer_free(request);
+	SOCKET s = ok ? connection() : INVALID_SOCKET;
+	ok = s != INVALID_SOCKET && sendAll(s, whole.data, whole.size) && receiveAnswer(s, answer);
+	csi_buffer_free(&whole);
+	if (ok) {
+		keep(s);
+		return TRUE;
+	}
+	if (s != INVALID_SOCKET) closesocket(s);
+	csi_answer_free(answer);
+	return FALSE;
+}
+
+void csi_answer_free(csi_answer *answer) {
+	csi_free(answer->memory);
+	*answer = (csi_answer){0};
+}
