@@ -18,7 +18,7 @@ func diskMethods(c classOf[*disk]) *class {
 		method("SetAttributes", "IsReadOnly:b Signature:u32 Guid:s", setDiskAttributes).
 		method("Clear", "RemoveData:b RemoveOEM:b ZeroOutEntireDisk:b Sanitize:b RunAsJob:b", clearDisk).
 		method("ConvertStyle", "PartitionStyle:u16", convertStyle).
-		method("CreatePartition", "Size:u64 UseMaximumSize:b Offset:u64 Alignment:u32 DriveLetter:u16 AssignDriveLetter:b"+
+		method("CreatePartition", "Size:u64 UseMaximumSize:b Offset:u64 Alignment:u32 DriveLetter:c16 AssignDriveLetter:b"+
 			" MbrType:u16 GptType:s IsHidden:b IsActive:b", createPartition).
 		method("Refresh", "", func(n *Node, d *disk, _ args) (cim.Result, error) { return returnsError(n.refreshDiskLocked(d)) }).
 		class

@@ -59,6 +59,8 @@ func (k kind) holds(v any) bool {
 // method is one method of a class. run is called with the node's lock held for
 // writing; row is nil when a static method is called on the class.
 type method struct {
+	name   string
+	words  string // the signature as params reads it
 	params map[string]kind
 	static bool
 	run    func(n *Node, row any, in args) (cim.Result, error)
@@ -116,10 +118,10 @@ func (m *method) param(name string) (string, kind, bool) {
 	return "", 0, false
 }
 
-// params builds a signature from "Name:type" words: s string, b bool, u16, u32,
-// u64, ss string array.
+// params builds a signature from "Name:type" words: s string, b bool, c16
+// character, u16, u32, u64, ss string array.
 func params(words string) map[string]kind {
-	types := map[string]kind{"s": kindString, "b": kindBool, "u16": kindU16, "u32": kindU32, "u64": kindU64, "ss": kindStrings}
+	types := map[string]kind{"s": kindString, "b": kindBool, "c16": kindU16, "u16": kindU16, "u32": kindU32, "u64": kindU64, "ss": kindStrings}
 	out := map[string]kind{}
 	for _, word := range strings.Fields(words) {
 		name, t, _ := strings.Cut(word, ":")
@@ -166,14 +168,14 @@ func (c classOf[T]) nodeProp(name string, get func(*Node, T) any) classOf[T] {
 }
 
 func (c classOf[T]) method(name, signature string, run func(*Node, T, args) (cim.Result, error)) classOf[T] {
-	c.methods[strings.ToLower(name)] = method{params: params(signature), run: func(n *Node, row any, in args) (cim.Result, error) {
+	c.methods[strings.ToLower(name)] = method{name: name, words: signature, params: params(signature), run: func(n *Node, row any, in args) (cim.Result, error) {
 		return run(n, row.(T), in)
 	}}
 	return c
 }
 
 func (c classOf[T]) static(name, signature string, run func(*Node, args) (cim.Result, error)) classOf[T] {
-	c.methods[strings.ToLower(name)] = method{params: params(signature), static: true, run: func(n *Node, _ any, in args) (cim.Result, error) {
+	c.methods[strings.ToLower(name)] = method{name: name, words: signature, params: params(signature), static: true, run: func(n *Node, _ any, in args) (cim.Result, error) {
 		return run(n, in)
 	}}
 	return c

@@ -122,15 +122,26 @@ func decode(args []json.RawMessage, into ...any) error {
 	return nil
 }
 
+// Handler answers requests with what node says; the path is the method's name.
+func Handler(node sim.Controller) http.Handler {
+	table := methods()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, node, table[strings.TrimPrefix(r.URL.Path, "/")])
+	})
+}
+
 // Serve answers on the listener until ctx ends, and closes the listener.
 func Serve(ctx context.Context, listener net.Listener, node sim.Controller) error {
-	table := methods()
+	return ServeHandler(ctx, listener, Handler(node))
+}
+
+// ServeHandler is Serve with a handler of the caller's, for a server that
+// answers more than a Handler does.
+func ServeHandler(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			answer(w, r, node, table[strings.TrimPrefix(r.URL.Path, "/")])
-		}),
+		Handler:           handler,
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
