@@ -184,12 +184,11 @@ BOOL csi_active(void) {
 
 // --- connections
 
-// quiet reports whether nothing has come in on an idle connection: an answer nobody
-// waits for, or the end of a server that was started again since.
-static BOOL quiet(SOCKET s) {
+// quiet reports whether nothing comes in on a connection for a while, not even its end.
+static BOOL quiet(SOCKET s, DWORD milliseconds) {
 	fd_set set = {.fd_count = 1, .fd_array = {s}};
-	struct timeval now = {0, 0};
-	return select(0, &set, NULL, NULL, &now) == 0;
+	struct timeval while_ = {(long)(milliseconds / 1000), (long)(milliseconds % 1000 * 1000)};
+	return select(0, &set, NULL, NULL, &while_) == 0;
 }
 
 static SOCKET takeIdle(void) {
@@ -228,7 +227,7 @@ static SOCKET dial(void) {
 
 static SOCKET connection(void) {
 	for (SOCKET s; (s = takeIdle()) != INVALID_SOCKET;) {
-		if (quiet(s)) return s;
+		if (quiet(s, 0)) return s; // else the server was started again since
 		closesocket(s);
 	}
 	return dial();
@@ -274,21 +273,42 @@ static BOOL receiveAnswer(SOCKET s, csi_answer *answer) {
 	return TRUE;
 }
 
-BOOL csi_call(WORD operation, csi_buffer *request, csi_answer *answer) {
+BOOL csi_begin(WORD operation, csi_buffer *request, csi_pending *pending) {
 	csi_buffer whole = {0};
-	*answer = (csi_answer){0};
 	BOOL ok = frame(operation, request, &whole) && csi_active();
 	csi_buffer_free(request);
-	SOCKET s = ok ? connection() : INVALID_SOCKET;
-	ok = s != INVALID_SOCKET && sendAll(s, whole.data, whole.size) && receiveAnswer(s, answer);
+	pending->connection = ok ? connection() : INVALID_SOCKET;
+	ok = pending->connection != INVALID_SOCKET && sendAll(pending->connection, whole.data, whole.size);
 	csi_buffer_free(&whole);
-	if (ok) {
-		keep(s);
+	if (!ok) csi_abandon(pending);
+	return ok;
+}
+
+BOOL csi_wait(const csi_pending *pending, DWORD milliseconds) {
+	return milliseconds == INFINITE || !quiet(pending->connection, milliseconds);
+}
+
+BOOL csi_finish(csi_pending *pending, csi_answer *answer) {
+	*answer = (csi_answer){0};
+	if (receiveAnswer(pending->connection, answer)) {
+		keep(pending->connection);
 		return TRUE;
 	}
-	if (s != INVALID_SOCKET) closesocket(s);
+	csi_abandon(pending);
 	csi_answer_free(answer);
+	answer->status = CSI_LOST;
 	return FALSE;
+}
+
+void csi_abandon(csi_pending *pending) {
+	if (pending->connection != INVALID_SOCKET) closesocket(pending->connection);
+	pending->connection = INVALID_SOCKET;
+}
+
+BOOL csi_call(WORD operation, csi_buffer *request, csi_answer *answer) {
+	csi_pending pending;
+	*answer = (csi_answer){.status = CSI_UNREACHABLE};
+	return csi_begin(operation, request, &pending) && csi_finish(&pending, answer);
 }
 
 void csi_answer_free(csi_answer *answer) {

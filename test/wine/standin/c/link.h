@@ -116,11 +116,27 @@ typedef struct {
 BOOL csi_active(void);
 
 // csi_call sends a request, frees it, and waits for the answer, however long that
-// takes. It returns FALSE, with nothing to free, when the server is not there, or
-// ends the connection before it has answered. Calls of several threads go over
-// several connections.
+// takes. On FALSE there is nothing to free; answer->status then says how far the
+// request got: CSI_UNREACHABLE, nobody has it, or CSI_LOST, the server ended
+// the connection instead of answering. Calls of several threads go over several
+// connections.
+enum { CSI_UNREACHABLE = 0, CSI_LOST = 1 };
 BOOL csi_call(WORD operation, csi_buffer *request, csi_answer *answer);
 void csi_answer_free(csi_answer *answer);
+
+// csi_begin, csi_wait and csi_finish are csi_call in steps, for callers that do not
+// wait forever. After csi_begin has returned TRUE, csi_finish or csi_abandon must be
+// called once.
+typedef struct {
+	SOCKET connection;
+} csi_pending;
+
+BOOL csi_begin(WORD operation, csi_buffer *request, csi_pending *pending);
+// csi_wait reports whether csi_finish will not have to wait; it waits for that for
+// some milliseconds, or INFINITE.
+BOOL csi_wait(const csi_pending *pending, DWORD milliseconds);
+BOOL csi_finish(csi_pending *pending, csi_answer *answer);
+void csi_abandon(csi_pending *pending);
 
 // csi_disconnect closes the connections that are kept. For a library that is unloaded.
 void csi_disconnect(void);
