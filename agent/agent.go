@@ -75,6 +75,7 @@ type Agent struct {
 	locks       *lockTable
 	workers     *workers
 	watch       *watch
+	leftBehind  atomic.Int64 // calls whose caller has gone
 	hungCalls   atomic.Int64
 	// initiatorSecretSet says that this agent has set the initiator's own CHAP
 	// secret; Windows does not tell whether there is one.

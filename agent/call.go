@@ -59,19 +59,28 @@ func (c *call) refused(err error) error {
 // named says which call an error is of, without the call's secrets.
 func (c *call) named(err error) error { return c.conceal(named(c.op, c.object, err)) }
 
-// run takes the locks, carries out job and returns its result. It returns when
-// ctx or the policy's deadline ends, even if the operating system does not: the
-// job then goes on alone with its locks, and later calls on its objects wait
-// for it no longer than their own deadline.
+// run takes the locks, carries out job and returns its result. When ctx or the
+// policy's deadline ends first, the caller goes even if the operating system does
+// not come back: the job then goes on alone with its locks, and later calls on
+// its objects wait for it no longer than their own deadline.
 func run[T any](ctx context.Context, c *call, wants []want, job func(context.Context) (T, error)) (T, error) {
-	var value, none T
-	var err error
-	ctx, cancel := c.agent.bounded(ctx)
+	var none T
+	bounded, cancel := c.agent.bounded(ctx)
 	defer cancel()
-	if err := c.agent.locks.acquire(ctx, c.op, wants); err != nil {
+	if err := c.agent.locks.acquire(bounded, c.op, wants); err != nil {
 		return none, c.refused(err)
 	}
 	c.held = wants
+	if leave := c.agent.leaver(ctx, bounded); leave != nil {
+		return inPlace(bounded, c, leave, job)
+	}
+	return handedOver(bounded, c, job)
+}
+
+// handedOver runs job in another goroutine, which is left behind when ctx ends first.
+func handedOver[T any](ctx context.Context, c *call, job func(context.Context) (T, error)) (T, error) {
+	var value, none T
+	var err error
 	wake := make(chan struct{}, 2) // one from the job, one from the watch
 	c.agent.workers.start(func() {
 		value, err = guarded(ctx, c, job)
@@ -79,14 +88,44 @@ func run[T any](ctx context.Context, c *call, wants []want, job func(context.Con
 		c.end(err)
 		wake <- struct{}{}
 	})
-	c.agent.watch.add(ctx, wake)
+	c.agent.watch.add(ctx, c, func() { wake <- struct{}{} })
 	<-wake
-	c.agent.watch.remove(wake)
+	c.agent.watch.remove(c)
 	if c.abandon() {
 		// value and err are the job's alone now.
 		return none, c.named(ctx.Err())
 	}
 	return value, err
+}
+
+// inPlace runs job in the caller's goroutine, whose caller leaves by itself when
+// ctx ends: waking two goroutines for each call is most of what a cheap call
+// would cost.
+func inPlace[T any](ctx context.Context, c *call, leave func(), job func(context.Context) (T, error)) (T, error) {
+	c.agent.watch.add(ctx, c, func() {
+		if c.abandon() {
+			leave()
+		}
+	})
+	value, err := guarded(ctx, c, job)
+	err = c.named(err)
+	c.agent.watch.remove(c)
+	if c.end(err) {
+		var none T
+		return none, c.named(ctx.Err()) // what its caller was told
+	}
+	return value, err
+}
+
+// leaver returns the Leave of the caller when the job may run in the caller's
+// goroutine: its deadline is the one that counts, and no call hangs at present.
+// While one does, goroutines of callers are not risked.
+func (a *Agent) leaver(ctx, bounded context.Context) func() {
+	if ctx != bounded || a.leftBehind.Load() > 0 {
+		return nil
+	}
+	caller, _ := host.CallerOf(ctx)
+	return caller.Leave
 }
 
 // Pauses between the attempts of retryBusy.
@@ -183,8 +222,9 @@ func (c *call) unlock(wants []want) {
 	}
 }
 
-// end gives the locks back and writes the audit line.
-func (c *call) end(err error) {
+// end gives the locks back and writes the audit line. It reports whether the
+// caller has gone before.
+func (c *call) end(err error) (abandoned bool) {
 	t := c.agent.locks
 	t.mu.Lock()
 	c.ended = true
@@ -194,13 +234,17 @@ func (c *call) end(err error) {
 	for _, w := range c.held {
 		t.releaseOneLocked(w, c.abandoned)
 	}
-	hung := c.hung
+	hung, abandoned := c.hung, c.abandoned
 	t.mu.Unlock()
 	c.audit(err)
+	if abandoned {
+		c.agent.leftBehind.Add(-1)
+	}
 	if hung {
 		c.agent.hungCalls.Add(-1)
 		c.agent.observer.HungCallEnded(c.op, c.object, time.Since(c.started))
 	}
+	return abandoned
 }
 
 // abandon notes that the caller goes while the job still runs. It reports false
@@ -214,6 +258,7 @@ func (c *call) abandon() bool {
 		return false
 	}
 	c.abandoned = true
+	c.agent.leftBehind.Add(1)
 	c.markStuckLocked(c.held)
 	// A call that obeys its context ends within moments; only what goes on
 	// after that hangs.

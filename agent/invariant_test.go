@@ -294,7 +294,7 @@ func TestInvariant7_HungSystemCall(t *testing.T) {
 	id, other := l.formatted(64*mib), l.formatted(64*mib)
 	l.ok(l.node.AddFault(l.ctx, sim.Fault{Call: "win32.FlushFileBuffers", Hang: true}))
 	for _, kind := range []host.Kind{host.KindTimeout, host.KindBusy} {
-		ctx, cancel := context.WithTimeout(l.ctx, 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(l.ctx, 300*time.Millisecond)
 		l.want(kind, l.agent.WriteVolumeCache(ctx, id))
 		cancel()
 	}

@@ -6,48 +6,55 @@ import (
 	"time"
 )
 
-// watchInterval is how often the contexts of waiting callers are looked at, and
-// so how late a caller may learn that its time is up.
+// watchInterval is how often the contexts of calls on their way are looked at,
+// and so how late a caller may learn that its time is up.
 const watchInterval = 5 * time.Millisecond
 
-// watch wakes callers whose context ends before their job does. It looks at all
+// watch notices calls whose context ends before their job does. It looks at all
 // of them once in a while: nearly every call is over by then, and a timer and a
 // second channel to wait on for each would be a good part of what it costs.
 type watch struct {
 	mu      sync.Mutex
-	waiting map[chan<- struct{}]context.Context
+	calls   map[*call]watched
 	looking bool // a look is due
 }
 
-func newWatch() *watch { return &watch{waiting: map[chan<- struct{}]context.Context{}} }
+// watched is a call on its way: late is called once when ctx has ended. It must
+// not block.
+type watched struct {
+	ctx  context.Context
+	late func()
+}
 
-// add has something sent to wake, which must have room for it, once ctx has ended.
-func (w *watch) add(ctx context.Context, wake chan<- struct{}) {
+func newWatch() *watch { return &watch{calls: map[*call]watched{}} }
+
+func (w *watch) add(ctx context.Context, c *call, late func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting[wake] = ctx
+	w.calls[c] = watched{ctx, late}
 	if !w.looking {
 		w.looking = true
 		time.AfterFunc(watchInterval, w.look)
 	}
 }
 
-func (w *watch) remove(wake chan<- struct{}) {
+// remove ends the watch: late is not called from here on.
+func (w *watch) remove(c *call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.waiting, wake)
+	delete(w.calls, c)
 }
 
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for wake, ctx := range w.waiting {
-		if ctx.Err() != nil {
-			wake <- struct{}{}
-			delete(w.waiting, wake)
+	for c, one := range w.calls {
+		if one.ctx.Err() != nil {
+			delete(w.calls, c)
+			one.late()
 		}
 	}
-	w.looking = len(w.waiting) > 0
+	w.looking = len(w.calls) > 0
 	if w.looking {
 		time.AfterFunc(watchInterval, w.look)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -66,7 +67,7 @@ func (p *pipeServer) handle(ctx context.Context, m *method, call Call, decode fu
 	started := time.Now()
 	var answer proto.Message
 	if err == nil {
-		answer, err = p.limited(ctx, m, request)
+		answer, err = p.limited(ctx, m, request, call)
 	}
 	if err == nil {
 		duration := time.Since(started)
@@ -84,14 +85,41 @@ func (p *pipeServer) handle(ctx context.Context, m *method, call Call, decode fu
 }
 
 // limited serves a call if the pipe is not at its limit, and gives it a deadline.
-func (p *pipeServer) limited(ctx context.Context, m *method, request proto.Message) (proto.Message, error) {
-	defer p.calls.Add(-1)
+func (p *pipeServer) limited(ctx context.Context, m *method, request proto.Message, call Call) (proto.Message, error) {
+	f := flight{pipe: p}
+	defer f.end()
 	if p.calls.Add(1) > int64(p.limits.MaxConcurrentCallsPerPipe) {
 		return nil, errTooManyCalls
 	}
-	ctx, end := withTimeout(ctx, p.limits.CallTimeout)
+	caller := host.Caller{PID: call.PID}
+	bounded, end := withTimeout(ctx, p.limits.CallTimeout)
 	defer end()
-	return m.serve(ctx, p.site, request)
+	if bounded == ctx { // the client's deadline, at which gRPC lets it go
+		caller.Leave = f.leave
+	}
+	return m.serve(host.WithCaller(bounded, caller), p.site, request)
+}
+
+// flight is a call in progress.
+type flight struct {
+	pipe *pipeServer
+	left atomic.Bool
+}
+
+// leave notes that the client has gone, so that the call takes nobody's place,
+// although it goes on.
+func (f *flight) leave() {
+	f.left.Store(true)
+	f.pipe.calls.Add(-1)
+	f.pipe.hung.Add(1)
+}
+
+func (f *flight) end() {
+	if f.left.Load() {
+		f.pipe.hung.Add(-1)
+		return
+	}
+	f.pipe.calls.Add(-1)
 }
 
 // errTooManyCalls is a call beyond Limits.MaxConcurrentCallsPerPipe.

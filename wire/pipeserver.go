@@ -25,9 +25,11 @@ const (
 	callWorkers = 32
 	// windowBytes is fixed, or gRPC would measure the pipe with pings beside the
 	// calls to find a larger one. Requests are small.
-	windowBytes        = 64 << 10
-	maxHeaderBytes     = 16 << 10
-	maxStreamsPerConn  = 128
+	windowBytes    = 64 << 10
+	maxHeaderBytes = 16 << 10
+	// maxStreamsPerConn leaves room beside calls that hang: they count here as
+	// long as they do.
+	maxStreamsPerConn  = 256
 	connIdleMax        = 30 * time.Minute // then the client connects again when it needs to
 	connAgeMax         = 4 * time.Hour    // ends streams whose request never came
 	keepaliveInterval  = 5 * time.Minute
@@ -46,6 +48,7 @@ type pipeServer struct {
 	health   *health
 	listener *servedListener
 	calls    atomic.Int64 // in flight
+	hung     atomic.Int64 // go on although their client has gone
 
 	draining  chan struct{} // closed when the pipe stops
 	drainOnce sync.Once
@@ -126,6 +129,6 @@ func (p *pipeServer) shutdown(ctx context.Context) error {
 		}
 		return fmt.Errorf("pipe %s: %d calls were cut off: %w", name, inFlight, context.Cause(ctx))
 	case <-time.After(cutOffTimeout):
-		return fmt.Errorf("pipe %s: %d calls do not end", name, p.calls.Load())
+		return fmt.Errorf("pipe %s: %d calls do not end", name, p.calls.Load()+p.hung.Load())
 	}
 }

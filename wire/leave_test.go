@@ -1,0 +1,50 @@
+package wire_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/wire"
+	"github.com/csi-windows/csi-windows/wire/wiretest"
+)
+
+// A call that goes on after its client has gone takes nobody's place on the pipe.
+func TestHungCallTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	entered := make(chan struct{}, 1)
+	h := &wiretest.Host{Before: func(ctx context.Context, _ string) error {
+		caller, ok := host.CallerOf(ctx)
+		if !ok {
+			t.Error("nobody calls")
+		}
+		if caller.Leave == nil {
+			return nil
+		}
+		entered <- struct{}{}
+		<-ctx.Done()
+		caller.Leave()
+		<-release
+		return nil
+	}}
+	place := serveDisk(t, wire.ServerConfig{Host: h, Limits: wire.Limits{MaxConcurrentCallsPerPipe: 1}})
+	conn := dial(t, place, diskV1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	wantCode(t, rescan(ctx, conn), codes.DeadlineExceeded)
+	<-entered
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := rescan(t.Context(), conn) // waits for its answer: no Leave
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the place of the hung call stays taken: %v", err)
+		}
+	}
+}
