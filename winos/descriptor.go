@@ -6,18 +6,17 @@ import (
 	"strings"
 
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/winos/layout"
 )
 
 // Code sets, kinds and associations of a STORAGE_IDENTIFIER. Source:
 // STORAGE_IDENTIFIER, winioctl.h; the order of preference is that of
 // MSFT_Disk.UniqueIdFormat.
 const (
-	codeSetBinary         = 1
-	codeSetASCII          = 2
-	codeSetUTF8           = 3
-	associationDevice     = 0
-	identifierHeaderBytes = 16
-	firstIdentifierOffset = 12
+	codeSetBinary     = 1
+	codeSetASCII      = 2
+	codeSetUTF8       = 3
+	associationDevice = 0
 )
 
 // identifierPreference orders the kinds of identifiers from best to worst: SCSI
@@ -37,31 +36,34 @@ type storageIdentifier struct {
 // offset that does not move forward, or leads past the end, is an error.
 func decodeIdentifiers(b []byte) ([]storageIdentifier, error) {
 	const name = "STORAGE_DEVICE_ID_DESCRIPTOR"
-	if err := atLeast(b, name, firstIdentifierOffset); err != nil {
+	const firstOffset, headerBytes = layout.DeviceIDDescriptorIdentifiers, layout.IdentifierIdentifier
+	if err := atLeast(b, name, firstOffset); err != nil {
 		return nil, err
 	}
-	if size := le.Uint32(b[4:]); uint64(size) < uint64(len(b)) {
-		b = b[:max(size, firstIdentifierOffset)]
+	if size := layout.DeviceIDDescriptorSize.Get(b); uint64(size) < uint64(len(b)) {
+		b = b[:max(size, firstOffset)]
 	}
-	count := le.Uint32(b[8:])
+	count := layout.DeviceIDDescriptorNumberOfIdentifiers.Get(b)
 	var all []storageIdentifier
-	rest := b[firstIdentifierOffset:]
+	rest := b[firstOffset:]
 	for i := uint32(0); i < count; i++ {
-		if len(rest) < identifierHeaderBytes {
+		if len(rest) < headerBytes {
 			return nil, layoutError(name, "identifier %d of %d is past the end", i+1, count)
 		}
-		sizeBytes, next := int(le.Uint16(rest[8:])), int(le.Uint16(rest[10:]))
-		if identifierHeaderBytes+sizeBytes > len(rest) {
+		sizeBytes, next := int(layout.IdentifierIdentifierSize.Get(rest)), int(layout.IdentifierNextOffset.Get(rest))
+		if headerBytes+sizeBytes > len(rest) {
 			return nil, layoutError(name, "identifier %d of %d is cut off", i+1, count)
 		}
 		all = append(all, storageIdentifier{
-			codeSet: le.Uint32(rest), kind: le.Uint32(rest[4:]), association: le.Uint32(rest[12:]),
-			data: rest[identifierHeaderBytes : identifierHeaderBytes+sizeBytes],
+			codeSet:     layout.IdentifierCodeSet.Get(rest),
+			kind:        layout.IdentifierType.Get(rest),
+			association: layout.IdentifierAssociation.Get(rest),
+			data:        rest[headerBytes : headerBytes+sizeBytes],
 		})
 		if i+1 == count {
 			break
 		}
-		if next < identifierHeaderBytes || next > len(rest) {
+		if next < headerBytes || next > len(rest) {
 			return nil, layoutError(name, "identifier %d of %d does not lead to the next", i+1, count)
 		}
 		rest = rest[next:]
@@ -99,11 +101,11 @@ func (id storageIdentifier) text() string {
 // decodeSerialNumber reads the serial number of a STORAGE_DEVICE_DESCRIPTOR; it
 // is empty when the device has none.
 func decodeSerialNumber(b []byte) (string, error) {
-	const name, sizeBytes, serialOffset = "STORAGE_DEVICE_DESCRIPTOR", 36, 24
-	if err := atLeast(b, name, sizeBytes); err != nil {
+	const name = "STORAGE_DEVICE_DESCRIPTOR"
+	if err := atLeast(b, name, layout.DeviceDescriptorData); err != nil {
 		return "", err
 	}
-	start := le.Uint32(b[serialOffset:])
+	start := layout.DeviceDescriptorSerialNumberOffset.Get(b)
 	if start == 0 || start == 1<<32-1 { // absent; old drivers say −1
 		return "", nil
 	}

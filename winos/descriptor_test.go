@@ -5,6 +5,11 @@ import (
 	"testing"
 )
 
+const (
+	identifierHeaderBytes = 16
+	firstIdentifierOffset = 12
+)
+
 type testIdentifier struct {
 	codeSet, kind, association uint32
 	data                       string

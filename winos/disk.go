@@ -7,6 +7,7 @@ import (
 	"github.com/csi-windows/csi-windows/agent"
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/winos/cim"
+	"github.com/csi-windows/csi-windows/winos/layout"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
@@ -104,15 +105,15 @@ func (o *OS) property(ctx context.Context, h win32.Handle, property uint32) ([]b
 // Partitions returns the entries of the partition table. Source:
 // IOCTL_DISK_GET_DRIVE_LAYOUT_EX.
 func (o *OS) Partitions(ctx context.Context, number uint32) ([]agent.Partition, error) {
-	var layout driveLayout
+	var table driveLayout
 	err := o.withHandle(ctx, diskPath(number), queryOnly, func(h win32.Handle) (err error) {
-		layout, err = o.driveLayout(ctx, h)
+		table, err = o.driveLayout(ctx, h)
 		return err
 	})
 	if err != nil {
 		return nil, fail("Partitions", diskObject(number), err)
 	}
-	return layout.partitions, nil
+	return table.partitions, nil
 }
 
 // driveLayout reads the partition table of an open disk. There is no way to ask
@@ -120,7 +121,7 @@ func (o *OS) Partitions(ctx context.Context, number uint32) ([]agent.Partition, 
 func (o *OS) driveLayout(ctx context.Context, h win32.Handle) (driveLayout, error) {
 	const entries = 8
 	answer, err := o.controlGrowing(ctx, h, win32.IoctlDiskGetDriveLayoutEx, nil,
-		driveLayoutHeaderBytes+entries*partitionEntryBytes)
+		layout.DriveLayoutPartitionEntry+entries*layout.PartitionBytes)
 	if err != nil {
 		return driveLayout{}, err
 	}
@@ -162,7 +163,7 @@ func (o *OS) readDevice(ctx context.Context, path string, offsetBytes int64, buf
 
 // deviceLength returns the size of a disk or volume opened for reading.
 func (o *OS) deviceLength(ctx context.Context, h win32.Handle) (int64, error) {
-	answer, err := o.control(ctx, h, win32.IoctlDiskGetLengthInfo, nil, 8)
+	answer, err := o.control(ctx, h, win32.IoctlDiskGetLengthInfo, nil, layout.LengthInformationBytes)
 	if err != nil {
 		return 0, err
 	}

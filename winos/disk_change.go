@@ -8,6 +8,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/agent"
 	"github.com/csi-windows/csi-windows/winos/cim"
+	"github.com/csi-windows/csi-windows/winos/layout"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
@@ -183,7 +184,7 @@ func (o *OS) changeAttribute(ctx context.Context, number uint32, attribute uint6
 // IOCTL_DISK_GET_DISK_ATTRIBUTES.
 func (o *OS) diskAttributes(ctx context.Context, number uint32) (attributes uint64, err error) {
 	err = o.withHandle(ctx, diskPath(number), queryOnly, func(h win32.Handle) error {
-		answer, err := o.control(ctx, h, win32.IoctlDiskGetDiskAttributes, nil, getDiskAttributesBytes)
+		answer, err := o.control(ctx, h, win32.IoctlDiskGetDiskAttributes, nil, layout.GetDiskAttributesBytes)
 		if err != nil {
 			return err
 		}

@@ -1,11 +1,13 @@
 package winos
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
 	"github.com/csi-windows/csi-windows/agent"
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/winos/layout"
 )
 
 // Partition types. Source: MSFT_Partition, GptType and MbrType.
@@ -22,11 +24,7 @@ const (
 	win32StyleRaw = 2
 )
 
-const (
-	driveLayoutHeaderBytes = 48
-	partitionEntryBytes    = 144
-	zeroGUID               = "{00000000-0000-0000-0000-000000000000}"
-)
+const zeroGUID = "{00000000-0000-0000-0000-000000000000}"
 
 // driveLayout is DRIVE_LAYOUT_INFORMATION_EX without its empty entries.
 type driveLayout struct {
@@ -38,45 +36,47 @@ type driveLayout struct {
 // its empty slots (type 0), in multiples of four; they are no partitions.
 func decodeDriveLayout(b []byte) (driveLayout, error) {
 	const name = "DRIVE_LAYOUT_INFORMATION_EX"
-	if err := atLeast(b, name, 8); err != nil {
+	// For a raw disk the two numbers may be all there is.
+	if err := atLeast(b, name, int(layout.DriveLayoutPartitionCount)+4); err != nil {
 		return driveLayout{}, err
 	}
-	style, count := le.Uint32(b), le.Uint32(b[4:])
+	style, count := layout.DriveLayoutPartitionStyle.Get(b), layout.DriveLayoutPartitionCount.Get(b)
 	if style == win32StyleRaw {
 		return driveLayout{style: host.StyleRaw}, nil
 	}
 	if style > win32StyleRaw {
 		return driveLayout{}, layoutError(name, "unknown partition style %d", style)
 	}
-	if need := driveLayoutHeaderBytes + uint64(count)*partitionEntryBytes; uint64(len(b)) < need {
+	if need := layout.DriveLayoutPartitionEntry + uint64(count)*layout.PartitionBytes; uint64(len(b)) < need {
 		return driveLayout{}, layoutError(name, "%d bytes for %d entries", len(b), count)
 	}
-	layout := driveLayout{style: host.StyleMBR}
+	table := driveLayout{style: host.StyleMBR}
 	if style == win32StyleGPT {
-		layout.style = host.StyleGPT
+		table.style = host.StyleGPT
 	}
 	for i := range int(count) {
-		entry := b[driveLayoutHeaderBytes+i*partitionEntryBytes:][:partitionEntryBytes]
+		entry := b[layout.DriveLayoutPartitionEntry+i*layout.PartitionBytes:][:layout.PartitionBytes]
 		if p, used := decodePartition(entry, style); used {
-			layout.partitions = append(layout.partitions, p)
+			table.partitions = append(table.partitions, p)
 		}
 	}
-	return layout, nil
+	return table, nil
 }
 
 // decodePartition is PARTITION_INFORMATION_EX.
 func decodePartition(entry []byte, style uint32) (p agent.Partition, used bool) {
 	p = agent.Partition{
-		OffsetBytes: int64(le.Uint64(entry[8:])),
-		SizeBytes:   int64(le.Uint64(entry[16:])),
-		Number:      le.Uint32(entry[24:]),
+		OffsetBytes: int64(layout.PartitionStartingOffset.Get(entry)),
+		SizeBytes:   int64(layout.PartitionPartitionLength.Get(entry)),
+		Number:      layout.PartitionPartitionNumber.Get(entry),
 		Role:        agent.RoleData,
 	}
 	if style == win32StyleMBR {
-		p.Type = fmt.Sprintf("0x%02x", entry[32])
-		return p, entry[32] != 0
+		kind := layout.PartitionMBRType.Get(entry)
+		p.Type = fmt.Sprintf("0x%02x", kind)
+		return p, kind != 0
 	}
-	p.Type = guidText(entry[32:48])
+	p.Type = guidText(layout.PartitionGPTType.Get(entry))
 	if p.Type == gptReserved {
 		p.Role = agent.RoleReserved
 	}
@@ -87,5 +87,5 @@ func decodePartition(entry []byte, style uint32) (p agent.Partition, used bool) 
 // groups little endian.
 func guidText(b []byte) string {
 	return strings.ToLower(fmt.Sprintf("{%08x-%04x-%04x-%x-%x}",
-		le.Uint32(b), le.Uint16(b[4:]), le.Uint16(b[6:]), b[8:10], b[10:16]))
+		binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint16(b[4:]), binary.LittleEndian.Uint16(b[6:]), b[8:10], b[10:16]))
 }

@@ -1,18 +1,16 @@
 package winos
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strconv"
 
+	"github.com/csi-windows/csi-windows/winos/layout"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
-// The structures below are those of winioctl.h for 64-bit Windows: little
-// endian, naturally aligned. Every decoder takes the bytes that came back,
-// which may be fewer than the structure has; that is an error, never a panic.
-
-var le = binary.LittleEndian
+// Where the members of the structures below lie is in package layout. Every
+// decoder takes the bytes that came back, which may be fewer than the structure
+// has; that is an error, never a panic.
 
 // errLayout is an answer of the operating system that cannot be what its
 // documentation says.
@@ -37,16 +35,18 @@ func atLeast(b []byte, structure string, sizeBytes int) error {
 
 // encodePropertyQuery is STORAGE_PROPERTY_QUERY for a standard query.
 func encodePropertyQuery(property uint32) []byte {
-	return le.AppendUint32(make([]byte, 0, 12), property)[:12]
+	b := make([]byte, layout.PropertyQueryBytes)
+	layout.PropertyQueryPropertyID.Put(b, property)
+	return b
 }
 
 // descriptorSize reads the Size of a STORAGE_DESCRIPTOR_HEADER: the bytes that
 // the whole descriptor needs.
 func descriptorSize(b []byte) (uint32, error) {
-	if err := atLeast(b, "STORAGE_DESCRIPTOR_HEADER", 8); err != nil {
+	if err := atLeast(b, "STORAGE_DESCRIPTOR_HEADER", layout.DescriptorHeaderBytes); err != nil {
 		return 0, err
 	}
-	return le.Uint32(b[4:]), nil
+	return layout.DescriptorHeaderSize.Get(b), nil
 }
 
 // deviceNumber is STORAGE_DEVICE_NUMBER.
@@ -57,45 +57,44 @@ type deviceNumber struct {
 }
 
 func decodeDeviceNumber(b []byte) (deviceNumber, error) {
-	if err := atLeast(b, "STORAGE_DEVICE_NUMBER", 12); err != nil {
+	if err := atLeast(b, "STORAGE_DEVICE_NUMBER", layout.DeviceNumberBytes); err != nil {
 		return deviceNumber{}, err
 	}
-	return deviceNumber{deviceType: le.Uint32(b), disk: le.Uint32(b[4:]), partition: le.Uint32(b[8:])}, nil
+	return deviceNumber{
+		deviceType: layout.DeviceNumberDeviceType.Get(b),
+		disk:       layout.DeviceNumberDeviceNumber.Get(b),
+		partition:  layout.DeviceNumberPartitionNumber.Get(b),
+	}, nil
 }
 
 // decodeLength is GET_LENGTH_INFORMATION: the size of a disk or volume in bytes.
 func decodeLength(b []byte) (int64, error) {
-	if err := atLeast(b, "GET_LENGTH_INFORMATION", 8); err != nil {
+	if err := atLeast(b, "GET_LENGTH_INFORMATION", layout.LengthInformationBytes); err != nil {
 		return 0, err
 	}
-	length := int64(le.Uint64(b))
+	length := int64(layout.LengthInformationLength.Get(b))
 	if length < 0 {
 		return 0, layoutError("GET_LENGTH_INFORMATION", "negative length")
 	}
 	return length, nil
 }
 
-const (
-	getDiskAttributesBytes = 16
-	setDiskAttributesBytes = 40
-)
-
 // decodeDiskAttributes is GET_DISK_ATTRIBUTES: the flags of a disk.
 func decodeDiskAttributes(b []byte) (uint64, error) {
-	if err := atLeast(b, "GET_DISK_ATTRIBUTES", getDiskAttributesBytes); err != nil {
+	if err := atLeast(b, "GET_DISK_ATTRIBUTES", layout.GetDiskAttributesBytes); err != nil {
 		return 0, err
 	}
-	return le.Uint64(b[8:]), nil
+	return layout.GetDiskAttributesAttributes.Get(b), nil
 }
 
 // encodeDiskAttributes is SET_DISK_ATTRIBUTES that sets the attributes of the
 // mask to the given ones, and keeps them over a restart.
 func encodeDiskAttributes(attributes, mask uint64) []byte {
-	b := make([]byte, setDiskAttributesBytes)
-	le.PutUint32(b, setDiskAttributesBytes)
-	b[4] = 1 // Persist
-	le.PutUint64(b[8:], attributes)
-	le.PutUint64(b[16:], mask)
+	b := make([]byte, layout.SetDiskAttributesBytes)
+	layout.SetDiskAttributesVersion.Put(b, layout.SetDiskAttributesBytes)
+	layout.SetDiskAttributesPersist.Put(b, 1)
+	layout.SetDiskAttributesAttributes.Put(b, attributes)
+	layout.SetDiskAttributesAttributesMask.Put(b, mask)
 	return b
 }
 
@@ -106,22 +105,21 @@ type extent struct {
 	lengthBytes int64
 }
 
-const (
-	extentsHeaderBytes = 8
-	extentBytes        = 24
-)
-
 // decodeExtents is VOLUME_DISK_EXTENTS. count is the number of extents that the
 // volume has; fewer come back when the buffer was too small (ERROR_MORE_DATA).
 func decodeExtents(b []byte) (extents []extent, count uint32, err error) {
-	if err := atLeast(b, "VOLUME_DISK_EXTENTS", extentsHeaderBytes); err != nil {
+	if err := atLeast(b, "VOLUME_DISK_EXTENTS", layout.VolumeDiskExtentsExtents); err != nil {
 		return nil, 0, err
 	}
-	count = le.Uint32(b)
-	for rest := b[extentsHeaderBytes:]; len(rest) >= extentBytes && uint32(len(extents)) < count; rest = rest[extentBytes:] {
+	count = layout.VolumeDiskExtentsNumberOfDiskExtents.Get(b)
+	rest := b[layout.VolumeDiskExtentsExtents:]
+	for len(rest) >= layout.DiskExtentBytes && uint32(len(extents)) < count {
 		extents = append(extents, extent{
-			disk: le.Uint32(rest), offsetBytes: int64(le.Uint64(rest[8:])), lengthBytes: int64(le.Uint64(rest[16:])),
+			disk:        layout.DiskExtentDiskNumber.Get(rest),
+			offsetBytes: int64(layout.DiskExtentStartingOffset.Get(rest)),
+			lengthBytes: int64(layout.DiskExtentExtentLength.Get(rest)),
 		})
+		rest = rest[layout.DiskExtentBytes:]
 	}
 	return extents, count, nil
 }

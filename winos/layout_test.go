@@ -1,12 +1,16 @@
 package winos
 
 import (
+	"encoding/binary"
 	"reflect"
 	"testing"
 
 	"github.com/csi-windows/csi-windows/agent"
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/winos/layout"
 )
+
+var le = binary.LittleEndian
 
 func TestLayouts(t *testing.T) {
 	t.Parallel()
@@ -82,7 +86,7 @@ func TestDecodeExtents(t *testing.T) {
 
 // layoutEntry lays out one PARTITION_INFORMATION_EX.
 func layoutEntry(style uint32, p agent.Partition, kind []byte) []byte {
-	b := make([]byte, partitionEntryBytes)
+	b := make([]byte, 144)
 	le.PutUint32(b, style)
 	le.PutUint64(b[8:], uint64(p.OffsetBytes))
 	le.PutUint64(b[16:], uint64(p.SizeBytes))
@@ -92,7 +96,7 @@ func layoutEntry(style uint32, p agent.Partition, kind []byte) []byte {
 }
 
 func layoutBuffer(style uint32, entries ...[]byte) []byte {
-	b := make([]byte, driveLayoutHeaderBytes)
+	b := make([]byte, 48)
 	le.PutUint32(b, style)
 	le.PutUint32(b[4:], uint32(len(entries)))
 	for _, e := range entries {
@@ -149,9 +153,9 @@ func FuzzDecodeDriveLayout(f *testing.F) {
 	f.Add(layoutBuffer(win32StyleMBR, layoutEntry(0, agent.Partition{Number: 1}, []byte{7})))
 	f.Add(layoutBuffer(win32StyleGPT, layoutEntry(1, agent.Partition{Number: 1}, rawReserved)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		layout, err := decodeDriveLayout(b)
-		if err == nil && len(layout.partitions)*partitionEntryBytes > len(b) {
-			t.Errorf("%d partitions in %d bytes", len(layout.partitions), len(b))
+		table, err := decodeDriveLayout(b)
+		if err == nil && len(table.partitions)*layout.PartitionBytes > len(b) {
+			t.Errorf("%d partitions in %d bytes", len(table.partitions), len(b))
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/csi-windows/csi-windows/agent"
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/winos/cim"
+	"github.com/csi-windows/csi-windows/winos/layout"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
@@ -94,7 +95,7 @@ func (o *OS) volumePlace(ctx context.Context, id string) (volumePlace, error) {
 		if err != nil {
 			return err
 		}
-		answer, err := o.control(ctx, h, win32.IoctlStorageGetDeviceNumber, nil, 12)
+		answer, err := o.control(ctx, h, win32.IoctlStorageGetDeviceNumber, nil, layout.DeviceNumberBytes)
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,7 @@ func (o *OS) volumePlace(ctx context.Context, id string) (volumePlace, error) {
 // singleExtent returns the extent of a volume, or the first of several on one
 // disk. A volume on several disks is KindPrecondition.
 func (o *OS) singleExtent(ctx context.Context, h win32.Handle) (extent, error) {
-	answer, err := o.controlGrowing(ctx, h, win32.IoctlVolumeGetDiskExtents, nil, extentsHeaderBytes+extentBytes)
+	answer, err := o.controlGrowing(ctx, h, win32.IoctlVolumeGetDiskExtents, nil, layout.VolumeDiskExtentsBytes)
 	if err != nil {
 		return extent{}, err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/csi-windows/csi-windows/winos/layout"
 )
 
 // Prefixes of the object manager's names and of Win32 paths that bypass
@@ -18,11 +20,30 @@ const (
 	volumeIDLength = len(`\\?\Volume{00000000-0000-0000-0000-000000000000}\`)
 )
 
-const (
-	reparseHeaderBytes = 8  // tag, length, reserved
-	mountPointFixed    = 8  // offsets and lengths of the two names
-	symlinkFixed       = 12 // the same, and flags
-)
+// linkForm is where one kind of link keeps its two names: offsets and lengths in
+// bytes, offsets counted from the path buffer.
+type linkForm struct {
+	substituteOffset, substituteLength layout.U16
+	printOffset, printLength           layout.U16
+	pathBuffer                         int
+}
+
+// linkFormOf returns the form of a tag, and false for tags that are no links.
+func linkFormOf(tag uint32) (linkForm, bool) {
+	switch tag {
+	case TagMountPoint:
+		return linkForm{
+			layout.MountPointSubstituteNameOffset, layout.MountPointSubstituteNameLength,
+			layout.MountPointPrintNameOffset, layout.MountPointPrintNameLength, layout.MountPointPathBuffer,
+		}, true
+	case TagSymlink:
+		return linkForm{
+			layout.SymlinkSubstituteNameOffset, layout.SymlinkSubstituteNameLength,
+			layout.SymlinkPrintNameOffset, layout.SymlinkPrintNameLength, layout.SymlinkPathBuffer,
+		}, true
+	}
+	return linkForm{}, false
+}
 
 // ErrReparseBuffer is a reparse buffer that does not hold what its tag promises.
 var ErrReparseBuffer = errors.New("win32: malformed reparse buffer")
@@ -51,27 +72,24 @@ func (r Reparse) VolumeID() (id string, ok bool) {
 // DecodeReparse reads a REPARSE_DATA_BUFFER as FSCTL_GET_REPARSE_POINT returns it.
 // Source: REPARSE_DATA_BUFFER, ntifs.h.
 func DecodeReparse(b []byte) (Reparse, error) {
-	if len(b) < reparseHeaderBytes {
+	if len(b) < layout.ReparseData {
 		return Reparse{}, ErrReparseBuffer
 	}
-	r := Reparse{Tag: binary.LittleEndian.Uint32(b)}
-	data, fixed := b[reparseHeaderBytes:], mountPointFixed
-	switch r.Tag {
-	case TagMountPoint:
-	case TagSymlink:
-		fixed = symlinkFixed
-	default:
+	r := Reparse{Tag: layout.ReparseTag.Get(b)}
+	form, ok := linkFormOf(r.Tag)
+	if !ok {
 		return r, nil
 	}
-	if length := int(binary.LittleEndian.Uint16(b[4:])); length > len(data) || length < fixed {
+	end := layout.ReparseData + int(layout.ReparseDataLength.Get(b))
+	if end > len(b) || end < form.pathBuffer {
 		return Reparse{}, ErrReparseBuffer
 	}
-	data = data[:binary.LittleEndian.Uint16(b[4:])]
+	b = b[:end]
 	if r.Tag == TagSymlink {
-		r.Relative = binary.LittleEndian.Uint32(data[8:])&SymlinkRelative != 0
+		r.Relative = layout.SymlinkFlags.Get(b)&SymlinkRelative != 0
 	}
-	start, length := int(binary.LittleEndian.Uint16(data)), int(binary.LittleEndian.Uint16(data[2:]))
-	names := data[fixed:]
+	start, length := int(form.substituteOffset.Get(b)), int(form.substituteLength.Get(b))
+	names := b[form.pathBuffer:]
 	if start%2 != 0 || length%2 != 0 || start+length > len(names) {
 		return Reparse{}, ErrReparseBuffer
 	}
@@ -86,12 +104,11 @@ func DecodeReparse(b []byte) (Reparse, error) {
 // absolute Win32 path, or a relative one. It fails when the names do not fit.
 func EncodeSymlink(target string) ([]byte, error) {
 	substitute, relative := ntPath(target)
-	flags := uint32(0)
-	if relative {
-		flags = SymlinkRelative
+	b, err := encodeReparse(TagSymlink, substitute, target)
+	if err == nil && relative {
+		layout.SymlinkFlags.Put(b, SymlinkRelative)
 	}
-	fixed := binary.LittleEndian.AppendUint32(make([]byte, 8, symlinkFixed), flags)
-	return encodeReparse(TagSymlink, fixed, substitute, target)
+	return b, err
 }
 
 // EncodeMountPoint lays out the buffer of a mount-point tag: a junction when
@@ -101,30 +118,30 @@ func EncodeMountPoint(target string) ([]byte, error) {
 	if relative {
 		return nil, ErrReparseBuffer
 	}
-	return encodeReparse(TagMountPoint, make([]byte, mountPointFixed), substitute, target)
+	return encodeReparse(TagMountPoint, substitute, target)
 }
 
-// encodeReparse puts both names, each with a final NUL, behind the fixed part
-// and fills in where they are.
-func encodeReparse(tag uint32, fixed []byte, substitute, shown string) ([]byte, error) {
-	names := [][]byte{encodeUTF16(substitute), encodeUTF16(shown)}
-	b := binary.LittleEndian.AppendUint32(nil, tag)
-	b = append(b, 0, 0, 0, 0)
-	b = append(b, fixed...)
-	start := 0
-	for i, name := range names {
-		if start+len(name) > ReparseBufferMaxBytes {
-			return nil, ErrReparseBuffer
-		}
-		binary.LittleEndian.PutUint16(b[reparseHeaderBytes+i*4:], uint16(start))
-		binary.LittleEndian.PutUint16(b[reparseHeaderBytes+i*4+2:], uint16(len(name)))
-		b = append(append(b, name...), 0, 0)
-		start += len(name) + 2
-	}
-	if len(b) > ReparseBufferMaxBytes {
+// encodeReparse lays out a link with both names, each with a final NUL.
+func encodeReparse(tag uint32, substitute, shown string) ([]byte, error) {
+	form, ok := linkFormOf(tag)
+	if !ok {
 		return nil, ErrReparseBuffer
 	}
-	binary.LittleEndian.PutUint16(b[4:], uint16(len(b)-reparseHeaderBytes))
+	names := [2][]byte{encodeUTF16(substitute), encodeUTF16(shown)}
+	lengthBytes := form.pathBuffer + len(names[0]) + 2 + len(names[1]) + 2
+	if lengthBytes > ReparseBufferMaxBytes {
+		return nil, ErrReparseBuffer
+	}
+	b := make([]byte, lengthBytes)
+	layout.ReparseTag.Put(b, tag)
+	layout.ReparseDataLength.Put(b, uint16(lengthBytes-layout.ReparseData))
+	form.substituteOffset.Put(b, 0)
+	form.substituteLength.Put(b, uint16(len(names[0])))
+	form.printOffset.Put(b, uint16(len(names[0])+2))
+	form.printLength.Put(b, uint16(len(names[1])))
+	path := b[form.pathBuffer:]
+	copy(path, names[0])
+	copy(path[len(names[0])+2:], names[1])
 	return b, nil
 }
 
