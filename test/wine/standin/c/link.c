@@ -187,8 +187,8 @@ BOOL csi_active(void) {
 // quiet reports whether nothing comes in on a connection for a while, not even its end.
 static BOOL quiet(SOCKET s, DWORD milliseconds) {
 	fd_set set = {.fd_count = 1, .fd_array = {s}};
-	struct timeval while_ = {(long)(milliseconds / 1000), (long)(milliseconds % 1000 * 1000)};
-	return select(0, &set, NULL, NULL, &while_) == 0;
+	struct timeval limit = {(long)(milliseconds / 1000), (long)(milliseconds % 1000 * 1000)};
+	return select(0, &set, NULL, NULL, &limit) == 0;
 }
 
 static SOCKET takeIdle(void) {
