@@ -25,7 +25,8 @@ type call struct {
 	agent   *Agent
 	op      string
 	object  string
-	mutates bool     // changes something, so it is in the audit
+	mutates bool // changes something, so it is in the audit
+	caller  host.Caller
 	secrets []string // texts of the request for no log and no error
 	started time.Time
 	places  []want // the locks settle took; used by the job alone
@@ -43,9 +44,10 @@ func (a *Agent) query(op, object string) *call {
 	return &call{agent: a, op: op, object: object, started: time.Now()}
 }
 
-func (a *Agent) mutation(op, object string) *call {
+func (a *Agent) mutation(ctx context.Context, op, object string) *call {
 	c := a.query(op, object)
 	c.mutates = true
+	c.caller, _ = host.CallerOf(ctx)
 	return c
 }
 
@@ -303,7 +305,8 @@ func (c *call) audit(err error) {
 	}
 	c.agent.log.LogAttrs(ctx, slog.LevelInfo, "audit",
 		slog.String("op", c.op), slog.String("object", c.object),
-		slog.String("result", result), slog.Duration("duration", time.Since(c.started)))
+		slog.String("result", result), slog.Duration("duration", time.Since(c.started)),
+		slog.Uint64("callerPID", uint64(c.caller.PID)), slog.String("callerImage", c.caller.Image))
 }
 
 // silentObserver is used when the policy names no Observer.

@@ -229,7 +229,7 @@ func TestAuditHasOneLineForEachChange(t *testing.T) {
 		set: func(context.Context, uint32, bool) error { return nil },
 	}
 	a := newTestAgent(t, os, Policy{Logger: slog.New(slog.NewTextHandler(&text, nil))})
-	ctx := context.Background()
+	ctx := host.WithCaller(context.Background(), host.Caller{PID: 42, Image: `C:\d\driver.exe`})
 	_, _ = a.GetDiskState(ctx, 1)
 	if err := a.SetDiskState(ctx, 1, true); err != nil {
 		t.Error(err)
@@ -241,6 +241,11 @@ func TestAuditHasOneLineForEachChange(t *testing.T) {
 	if len(lines) != 2 || !strings.Contains(lines[0], `op=SetDiskState object="disk 1" result=ok duration=`) ||
 		!strings.Contains(lines[1], "op=Mkdir") || !strings.Contains(lines[1], " result=invalid duration=") {
 		t.Errorf("audit is:\n%s", text.String())
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, ` callerPID=42 callerImage=C:\d\driver.exe`) {
+			t.Errorf("it does not say who called: %s", line)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func diskQuery[T any](ctx context.Context, a *Agent, op string, number uint32, a
 // diskChange carries out a change of one disk, given as it is under its lock.
 func (a *Agent) diskChange(ctx context.Context, op string, number uint32, do func(context.Context, OSDisk) error) error {
 	wants := []want{exclusive(lockDisk, number, "")}
-	return exec(ctx, a.mutation(op, diskObject(number)), wants, func(ctx context.Context) error {
+	return exec(ctx, a.mutation(ctx, op, diskObject(number)), wants, func(ctx context.Context) error {
 		disk, err := a.os.Disk(ctx, number)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (a *Agent) ListDiskLocations(ctx context.Context) (map[uint32]host.DiskLoca
 
 // Rescan implements host.Disk.
 func (a *Agent) Rescan(ctx context.Context) error {
-	return exec(ctx, a.mutation("Rescan", ""), []want{exclusive(lockNode, 0, "Rescan")}, a.os.Rescan)
+	return exec(ctx, a.mutation(ctx, "Rescan", ""), []want{exclusive(lockNode, 0, "Rescan")}, a.os.Rescan)
 }
 
 // ListDiskIDs implements host.Disk. A disk that does not tell its names is

@@ -28,7 +28,7 @@ func look[T any](ctx context.Context, a *Agent, op, text string, ask func(contex
 
 // change carries out a change at a path.
 func (a *Agent) change(ctx context.Context, op, text string, do func(context.Context, *spot) error) error {
-	c := a.mutation(op, objectText(text))
+	c := a.mutation(ctx, op, objectText(text))
 	p, err := parsePath("path", text, a.systemDrive)
 	if err != nil {
 		return c.refused(err)
@@ -218,7 +218,7 @@ func (a *Agent) remoteExists(ctx context.Context, path string) (bool, error) {
 // CreateSymlink implements host.Filesystem. Both paths are checked and held as
 // folders of the node, so neither can be swapped for another place meanwhile.
 func (a *Agent) CreateSymlink(ctx context.Context, sourcePath, targetPath string) error {
-	c := a.mutation("CreateSymlink", objectText(targetPath))
+	c := a.mutation(ctx, "CreateSymlink", objectText(targetPath))
 	source, sourceErr := parsePath("sourcePath", sourcePath, a.systemDrive)
 	target, targetErr := parsePath("targetPath", targetPath, a.systemDrive)
 	if err := firstError(sourceErr, targetErr); err != nil {

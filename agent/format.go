@@ -70,7 +70,7 @@ func (a *Agent) FormatVolume(ctx context.Context, volumeID string) error {
 func (a *Agent) FormatVolumeWith(ctx context.Context, volumeID string, options host.FormatOptions) error {
 	options, err := checkFormat(options)
 	if err != nil {
-		return a.mutation("FormatVolumeWith", objectText(volumeID)).refused(err)
+		return a.mutation(ctx, "FormatVolumeWith", objectText(volumeID)).refused(err)
 	}
 	return a.volumeChange(ctx, "FormatVolumeWith", volumeID, func(ctx context.Context, id string) error {
 		volume, err := a.os.Volume(ctx, id)

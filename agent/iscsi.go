@@ -12,7 +12,7 @@ import (
 // portalChange carries out a change of one portal, given with its port.
 func (a *Agent) portalChange(ctx context.Context, op string, portal host.TargetPortal, do func(context.Context, host.TargetPortal) error) error {
 	portal, err := parsePortal(portal)
-	c := a.mutation(op, "portal "+portalText(portal))
+	c := a.mutation(ctx, op, "portal "+portalText(portal))
 	if err != nil {
 		return c.refused(err)
 	}
@@ -90,7 +90,7 @@ func (t iscsiTarget) String() string {
 // ConnectTarget implements host.ISCSI.
 func (a *Agent) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error {
 	t, err := parseTargetName(portal, iqn)
-	c := a.mutation("ConnectTarget", t.String()).withSecrets(options.ChapSecret)
+	c := a.mutation(ctx, "ConnectTarget", t.String()).withSecrets(options.ChapSecret)
 	if err = firstError(err, checkChap(options)); err != nil {
 		return c.refused(err)
 	}
@@ -172,7 +172,7 @@ func withPortals(sessions []ISCSISession, wanted func(host.TargetPortal) bool) [
 // off in between, the node must not log in again when it restarts.
 func (a *Agent) DisconnectTarget(ctx context.Context, portal host.TargetPortal, iqn string) error {
 	t, err := parseTargetName(portal, iqn)
-	c := a.mutation("DisconnectTarget", t.String())
+	c := a.mutation(ctx, "DisconnectTarget", t.String())
 	if err != nil {
 		return c.refused(err)
 	}
@@ -235,7 +235,7 @@ func (a *Agent) disksOf(ctx context.Context, sessions []ISCSISession) ([]uint32,
 
 // SetMutualChapSecret implements host.ISCSI.
 func (a *Agent) SetMutualChapSecret(ctx context.Context, secret string) error {
-	c := a.mutation("SetMutualChapSecret", "").withSecrets(secret)
+	c := a.mutation(ctx, "SetMutualChapSecret", "").withSecrets(secret)
 	if err := checkSecret("mutualChapSecret", secret); err != nil {
 		return c.refused(err)
 	}

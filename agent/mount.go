@@ -9,7 +9,7 @@ import (
 
 // mountChange carries out a change of the mount of a volume at a path.
 func (a *Agent) mountChange(ctx context.Context, op, volumeID, targetPath string, do func(ctx context.Context, id string, s *spot) error) error {
-	c := a.mutation(op, objectText(volumeID)+" at "+objectText(targetPath))
+	c := a.mutation(ctx, op, objectText(volumeID)+" at "+objectText(targetPath))
 	id, idErr := parseVolumeID("volumeID", volumeID)
 	target, targetErr := parsePath("targetPath", targetPath, a.systemDrive)
 	if err := firstError(idErr, targetErr); err != nil {

@@ -27,7 +27,7 @@ type smbRequest struct {
 // share is mapped, and the link is made only once the share can be reached, so
 // a failure leaves no folder behind that could be taken for the share.
 func (a *Agent) NewSmbGlobalMapping(ctx context.Context, remotePath, localPath, username, password string) error {
-	c := a.mutation("NewSmbGlobalMapping", objectText(remotePath)).withSecrets(password)
+	c := a.mutation(ctx, "NewSmbGlobalMapping", objectText(remotePath)).withSecrets(password)
 	request, err := a.checkMapping(remotePath, localPath, username, password)
 	if err != nil {
 		return c.refused(err)
@@ -223,7 +223,7 @@ func (a *Agent) probe(ctx context.Context, remote remotePath) error {
 
 // RemoveSmbGlobalMapping implements host.SMB.
 func (a *Agent) RemoveSmbGlobalMapping(ctx context.Context, remotePath string) error {
-	c := a.mutation("RemoveSmbGlobalMapping", objectText(remotePath))
+	c := a.mutation(ctx, "RemoveSmbGlobalMapping", objectText(remotePath))
 	remote, err := parseRemote("remotePath", remotePath)
 	if err != nil {
 		return c.refused(err)

@@ -43,7 +43,7 @@ func serviceObject(name string) string { return "service " + objectText(name) }
 
 // serviceChange carries out a change of one service.
 func (a *Agent) serviceChange(ctx context.Context, op, name string, do func(context.Context) error) error {
-	c := a.mutation(op, serviceObject(name))
+	c := a.mutation(ctx, op, serviceObject(name))
 	if err := checkServiceName(name); err != nil {
 		return c.refused(err)
 	}

@@ -61,13 +61,14 @@ func (p *pipeServer) handler(m method) grpc.MethodHandler {
 
 // handle is the way of one call: decode, count, serve, make the status, log.
 func (p *pipeServer) handle(ctx context.Context, m *method, call Call, decode func(any) error) (any, error) {
-	call.PID = callerPID(ctx)
+	from := callerOf(ctx)
+	call.PID = from.pid
 	request, err := m.decodeRequest(decode)
 	p.observer.CallStarted(call)
 	started := time.Now()
 	var answer proto.Message
 	if err == nil {
-		answer, err = p.limited(ctx, m, request, call)
+		answer, err = p.limited(ctx, m, request, from)
 	}
 	if err == nil {
 		duration := time.Since(started)
@@ -85,13 +86,13 @@ func (p *pipeServer) handle(ctx context.Context, m *method, call Call, decode fu
 }
 
 // limited serves a call if the pipe is not at its limit, and gives it a deadline.
-func (p *pipeServer) limited(ctx context.Context, m *method, request proto.Message, call Call) (proto.Message, error) {
+func (p *pipeServer) limited(ctx context.Context, m *method, request proto.Message, from callerInfo) (proto.Message, error) {
 	f := flight{pipe: p}
 	defer f.end()
 	if p.calls.Add(1) > int64(p.limits.MaxConcurrentCallsPerPipe) {
 		return nil, errTooManyCalls
 	}
-	caller := host.Caller{PID: call.PID}
+	caller := host.Caller{PID: from.pid, Image: from.image}
 	bounded, end := withTimeout(ctx, p.limits.CallTimeout)
 	defer end()
 	if bounded == ctx { // the client's deadline, at which gRPC lets it go
@@ -219,12 +220,12 @@ func (p *pipeServer) logFailure(ctx context.Context, call Call, code codes.Code,
 	p.logger.LogAttrs(ctx, level, "call failed", attrs...)
 }
 
-// callerPID returns the process id of the caller, 0 when it is not known.
-func callerPID(ctx context.Context) uint32 {
+// callerOf returns what is known of the caller.
+func callerOf(ctx context.Context) callerInfo {
 	caller, ok := peer.FromContext(ctx)
 	if !ok {
-		return 0
+		return callerInfo{}
 	}
 	info, _ := caller.AuthInfo.(callerInfo)
-	return info.pid
+	return info
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -297,7 +298,9 @@ func TestCallsInTheLog(t *testing.T) {
 func TestObserverSeesEveryCall(t *testing.T) {
 	t.Parallel()
 	observer := &countingObserver{ended: map[codes.Code]int{}}
-	h := &wiretest.Host{Before: func(_ context.Context, call string) error {
+	var caller host.Caller
+	h := &wiretest.Host{Before: func(ctx context.Context, call string) error {
+		caller, _ = host.CallerOf(ctx)
 		if call == "PartitionDisk(1)" {
 			return &host.Error{Op: "PartitionDisk", Kind: host.KindNotFound}
 		}
@@ -323,5 +326,8 @@ func TestObserverSeesEveryCall(t *testing.T) {
 	}
 	if pid := observer.last.PID; runtime.GOOS != "darwin" && pid != uint32(os.Getpid()) {
 		t.Errorf("caller %d, want %d", pid, os.Getpid())
+	}
+	if caller.PID != observer.last.PID || filepath.Base(caller.Image) != filepath.Base(os.Args[0]) {
+		t.Errorf("the host is told of %d, %s; want %s", caller.PID, caller.Image, os.Args[0])
 	}
 }

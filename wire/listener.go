@@ -178,12 +178,18 @@ func (callerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 	if served, ok := conn.(*servedConn); ok {
 		inner = served.Conn
 	}
-	pid, _ := pipe.PeerPID(inner)
-	return conn, callerInfo{pid: pid}, nil
+	pid, known := pipe.PeerPID(inner)
+	if !known {
+		return conn, callerInfo{}, nil
+	}
+	return conn, callerInfo{pid: pid, image: pipe.ProcessImage(pid)}, nil
 }
 
-// callerInfo is who opened a connection; a pid of 0 is not known.
-type callerInfo struct{ pid uint32 }
+// callerInfo is who opened a connection; zero values are not known.
+type callerInfo struct {
+	pid   uint32
+	image string // path of its program
+}
 
 // AuthType names the way of authentication in gRPC's terms.
 func (callerInfo) AuthType() string { return "pipe" }

@@ -2,6 +2,8 @@ package pipe
 
 import (
 	"net"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -28,4 +30,17 @@ func PeerPID(conn net.Conn) (uint32, bool) {
 		return 0, false
 	}
 	return uint32(credentials.Pid), true
+}
+
+// ProcessImage returns the path of a process's program, empty when it is not
+// known. It is a hint for whoever reads a log, no proof: the process may have
+// ended, and another have its id.
+//
+// Source: proc(5), /proc/pid/exe.
+func ProcessImage(pid uint32) string {
+	path, err := os.Readlink("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/exe")
+	if err != nil {
+		return ""
+	}
+	return path
 }

@@ -21,3 +21,24 @@ func PeerPID(conn net.Conn) (uint32, bool) {
 	}
 	return pid, true
 }
+
+// ProcessImage returns the path of a process's program, empty when it is not
+// known. It is a hint for whoever reads a log, no proof: the process may have
+// ended, and another have its id.
+//
+// Source: QueryFullProcessImageNameW, Windows API.
+func ProcessImage(pid uint32) string {
+	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = windows.CloseHandle(process) }()
+	// Nearly every path fits into the first; none is longer than the second.
+	for _, units := range []uint32{windows.MAX_PATH, windows.MAX_LONG_PATH} {
+		path := make([]uint16, units)
+		if err := windows.QueryFullProcessImageName(process, 0, &path[0], &units); err == nil {
+			return windows.UTF16ToString(path[:units])
+		}
+	}
+	return ""
+}
