@@ -1,0 +1,9 @@
+package conformance_test
+
+import (
+	"testing"
+
+	"github.com/csi-windows/csi-windows/wire/wiretest"
+)
+
+func TestMain(m *testing.M) { wiretest.Main(m) }

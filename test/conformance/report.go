@@ -1,0 +1,54 @@
+package conformance
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+)
+
+// linesMax bounds what one case reports.
+const linesMax = 50
+
+// record is a Reporter that keeps what it is told.
+type record struct {
+	mu       sync.Mutex
+	failures []string
+	notes    []string
+}
+
+var _ Reporter = (*record)(nil)
+
+// Errorf implements Reporter.
+func (r *record) Errorf(format string, args ...any) { r.add(&r.failures, format, args) }
+
+// Notef implements Reporter.
+func (r *record) Notef(format string, args ...any) { r.add(&r.notes, format, args) }
+
+// Fatalf implements Reporter.
+func (r *record) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *record) add(lines *[]string, format string, args []any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(*lines) < linesMax {
+		*lines = append(*lines, fmt.Sprintf(format, args...))
+	}
+}
+
+// take returns what was reported so far.
+func (r *record) take() (failures, notes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.failures...), append([]string(nil), r.notes...)
+}
+
+// catchPanic turns a panic of the case into a failure. It is deferred.
+func (r *record) catchPanic() {
+	if cause := recover(); cause != nil {
+		r.Errorf("panic: %v\n%.4000s", cause, debug.Stack())
+	}
+}

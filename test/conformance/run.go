@@ -1,0 +1,200 @@
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	// DefaultCaseTimeout bounds one case.
+	DefaultCaseTimeout = 3 * time.Minute
+	// DefaultCleanupTimeout bounds the cleaning up after one case.
+	DefaultCleanupTimeout = time.Minute
+)
+
+// Options say what is run and how.
+type Options struct {
+	// Run selects cases by name; nil selects all.
+	Run *regexp.Regexp
+	// CaseTimeout bounds one case; 0 means DefaultCaseTimeout.
+	CaseTimeout time.Duration
+	// CleanupTimeout bounds the cleaning up after one case, and how long a case may
+	// outlive its end; 0 means DefaultCleanupTimeout.
+	CleanupTimeout time.Duration
+	// Observe is told each result as it comes; nil means nobody is.
+	Observe func(Result)
+}
+
+// Outcome is how a case ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Passed Outcome = "passed"
+	Failed Outcome = "failed"
+	NotRun Outcome = "not run"
+)
+
+// Result is what became of one case.
+type Result struct {
+	Name                 string   `json:"name"`
+	Group                Group    `json:"group"`
+	Outcome              Outcome  `json:"outcome"`
+	DurationMilliseconds int64    `json:"durationMilliseconds"`
+	Failures             []string `json:"failures,omitempty"`
+	Notes                []string `json:"notes,omitempty"`
+}
+
+// Select returns the cases whose names match, all with nil.
+func Select(pattern *regexp.Regexp) []Case {
+	var selected []Case
+	for _, c := range Cases() {
+		if pattern == nil || pattern.MatchString(c.Name) {
+			selected = append(selected, c)
+		}
+	}
+	return selected
+}
+
+// Run runs the selected cases one after the other and returns their results in
+// order. The error is not about cases: the environment is unusable, no case was
+// selected, ctx has ended, a case never ended, or something could not be cleaned up.
+func Run(ctx context.Context, env Env, options Options) ([]Result, error) {
+	return runCases(ctx, env, options, Select(options.Run))
+}
+
+func runCases(ctx context.Context, env Env, options Options, cases []Case) ([]Result, error) {
+	if err := env.check(); err != nil {
+		return nil, err
+	}
+	if len(cases) == 0 {
+		return nil, errors.New("conformance: no case has such a name")
+	}
+	r := &runner{env: &env, options: options.complete(), name: newRunName()}
+	var results []Result
+	for i, c := range cases {
+		result := r.one(ctx, i, c)
+		results = append(results, result)
+		if r.options.Observe != nil {
+			r.options.Observe(result)
+		}
+	}
+	if r.stopped == nil && ctx.Err() != nil {
+		r.stopped = context.Cause(ctx)
+	}
+	return results, errors.Join(r.stopped, r.finish(ctx))
+}
+
+func (o Options) complete() Options {
+	if o.CaseTimeout <= 0 {
+		o.CaseTimeout = DefaultCaseTimeout
+	}
+	if o.CleanupTimeout <= 0 {
+		o.CleanupTimeout = DefaultCleanupTimeout
+	}
+	return o
+}
+
+// newRunName is the name that everything a run makes has in it.
+func newRunName() string {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return "csi-conformance-" + hex.EncodeToString(random[:])
+}
+
+// runner is one run over the table.
+type runner struct {
+	env     *Env
+	options Options
+	name    string
+	// stopped is why no further case is run.
+	stopped error
+}
+
+// one runs a case, or says why not.
+func (r *runner) one(ctx context.Context, index int, c Case) Result {
+	result := Result{Name: c.Name, Group: c.Group, Outcome: NotRun}
+	switch need := c.missing(r.env); {
+	case r.stopped != nil:
+		result.Notes = []string{r.stopped.Error()}
+		return result
+	case ctx.Err() != nil:
+		result.Notes = []string{context.Cause(ctx).Error()}
+		return result
+	case need != "":
+		result.Notes = []string{"no " + string(need) + " was given"}
+		return result
+	}
+	started := time.Now()
+	s := newScene(r, index)
+	ended := r.perform(ctx, c, s)
+	if !ended {
+		r.stopped = fmt.Errorf("conformance: case %s did not end", c.Name)
+	}
+	r.clean(ctx, s)
+	result.DurationMilliseconds = time.Since(started).Milliseconds()
+	result.Failures, result.Notes = s.log.take()
+	result.Outcome = Passed
+	if len(result.Failures) > 0 {
+		result.Outcome = Failed
+	}
+	return result
+}
+
+// perform runs the case on a goroutine of its own, so that one that hangs stops
+// nobody. It reports whether the case has ended.
+func (r *runner) perform(ctx context.Context, c Case, s *scene) bool {
+	ctx, cancel := context.WithTimeout(ctx, r.options.CaseTimeout)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer s.log.catchPanic()
+		s.open(ctx)
+		c.run(ctx, s)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		grace := time.NewTimer(r.options.CleanupTimeout)
+		defer grace.Stop()
+		select {
+		case <-done:
+		case <-grace.C:
+			s.log.Errorf("the case goes on %s after its end", r.options.CleanupTimeout)
+			return false
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.log.Errorf("the case had %s and took longer", r.options.CaseTimeout)
+		}
+	}
+	return true
+}
+
+// clean undoes what the case has left, also when the run is over.
+func (r *runner) clean(ctx context.Context, s *scene) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.CleanupTimeout)
+	defer cancel()
+	for _, err := range s.clean(ctx) {
+		s.log.Errorf("clean up: %v", err)
+	}
+}
+
+// finish removes the folders of the run.
+func (r *runner) finish(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.CleanupTimeout)
+	defer cancel()
+	var errs []error
+	for _, parent := range []string{r.env.WorkingDir, r.env.OutsideDir} {
+		if err := r.removeTree(ctx, parent, r.name, 0); err != nil {
+			errs = append(errs, fmt.Errorf("conformance: clean up %s\\%s: %w", parent, r.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
