@@ -10,9 +10,10 @@
 // Two control codes of our own, which the shim sends over a device it has opened or is
 // about to close. Wine opens a device without waiting for the driver's answer,
 // and keeps the rights of the handle to itself; it closes one without waiting either.
-// After DISK_OPEN the node has the handle open with the program's rights (in: u32
-// access, u32 share), or refuses it; after DISK_CLOSE it is closed at the node. A program
-// that sends neither gets the device with every right, at its first call.
+// After DISK_OPEN (in: u32 access, u32 share; out: u32 Windows error number) the node
+// has the handle open with the program's rights, or has refused it; after DISK_CLOSE it
+// is closed at the node. A program that sends neither gets the device with every
+// right, at its first call.
 // They are CTL_CODE(FILE_DEVICE_DISK, 0xC50 and 0xC51, METHOD_BUFFERED, FILE_ANY_ACCESS).
 #define DISK_OPEN 0x73140
 #define DISK_CLOSE 0x73144

@@ -61,12 +61,11 @@ BOOL csi_device_control(HANDLE device, DWORD code, void *in, DWORD inSize, void 
 }
 
 HANDLE csi_device_opened(HANDLE device, const WCHAR *path, DWORD access, DWORD share) {
-	DWORD rights[2] = {access, share}, count;
+	DWORD rights[2] = {access, share}, error = 0, count;
 	BYTE *known = mark(device);
 	if (device == INVALID_HANDLE_VALUE || !isDevicePath(path) || !known) return device;
-	DWORD error = control(device, DISK_OPEN, rights, sizeof rights, NULL, 0, &count);
 	// A device of Wine's own does not know the code.
-	if (error == ERROR_NOT_SUPPORTED || error == ERROR_INVALID_FUNCTION) return device;
+	if (control(device, DISK_OPEN, rights, sizeof rights, &error, sizeof error, &count)) return device;
 	if (error) {
 		CloseHandle(device);
 		device = INVALID_HANDLE_VALUE;

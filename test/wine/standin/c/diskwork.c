@@ -110,16 +110,28 @@ static void forward(diskRequest *request) {
 	csi_answer_free(&out);
 }
 
-static void answer(diskRequest *request) {
-	const ULONG *rights = (const ULONG *)request->buffer;
-	if (request->kind != ASK_CONTROL || (request->code != DISK_OPEN && request->code != DISK_CLOSE)) {
-		forward(request);
-	} else if (request->code == DISK_CLOSE) {
-		closeFile(request->file);
-	} else if (request->inSize < 2 * sizeof *rights) {
+// openAs is DISK_OPEN.
+static void openAs(diskRequest *request) {
+	ULONG *words = (ULONG *)request->buffer;
+	if (request->inSize < 2 * sizeof *words || request->outSize < sizeof *words) {
 		request->error = ERROR_INVALID_PARAMETER;
-	} else {
-		request->error = openFile(request->file, rights[0], rights[1]);
+		return;
+	}
+	words[0] = openFile(request->file, words[0], words[1]);
+	request->count = sizeof *words;
+}
+
+static void answer(diskRequest *request) {
+	ULONG code = request->kind == ASK_CONTROL ? request->code : 0;
+	switch (code) {
+	case DISK_OPEN:
+		openAs(request);
+		break;
+	case DISK_CLOSE:
+		closeFile(request->file);
+		break;
+	default:
+		forward(request);
 	}
 }
 
