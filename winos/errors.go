@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/csi-windows/csi-windows/host"
@@ -156,16 +157,20 @@ func returned(err error, codes ...uint32) bool {
 // withoutSecrets removes the provider's own words from a failure when they
 // repeat a secret that was handed in.
 func withoutSecrets(err error, secrets ...string) error {
-	var e *cim.Error
-	if !errors.As(err, &e) {
-		return err
+	repeats := func(text string) bool {
+		return slices.ContainsFunc(secrets, func(secret string) bool { return secret != "" && strings.Contains(text, secret) })
 	}
-	for _, secret := range secrets {
-		if secret != "" && strings.Contains(e.Text, secret) {
-			clean := *e
-			clean.Text = ""
-			return &clean
-		}
+	var ofWMI *cim.Error
+	if errors.As(err, &ofWMI) && repeats(ofWMI.Text) {
+		clean := *ofWMI
+		clean.Text = ""
+		return &clean
+	}
+	var ofMethod *cim.ReturnError
+	if errors.As(err, &ofMethod) && repeats(ofMethod.Text) {
+		clean := *ofMethod
+		clean.Text = ""
+		return &clean
 	}
 	return err
 }

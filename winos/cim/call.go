@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 )
 
 // ReturnError is a method that ran and returned another value than 0.
@@ -13,6 +15,8 @@ type ReturnError struct {
 	Code   uint32
 	// Name is the documented name of the code, empty when it has none.
 	Name string
+	// Text is what the provider said beside it (ExtendedStatus); may be empty.
+	Text string
 }
 
 // Error gives the code in the form in which its documentation gives it:
@@ -26,6 +30,9 @@ func (e *ReturnError) Error() string {
 	if e.Name != "" {
 		text += " (" + e.Name + ")"
 	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
 	return text
 }
 
@@ -37,9 +44,41 @@ func Call(ctx context.Context, s Session, namespace, class, path, method string,
 		return nil, err
 	}
 	if result.ReturnValue != 0 {
-		return result.Out, &ReturnError{Class: class, Method: method, Code: result.ReturnValue}
+		return result.Out, &ReturnError{
+			Class: class, Method: method, Code: result.ReturnValue, Text: extendedStatus(result.Out),
+		}
 	}
 	return result.Out, nil
+}
+
+// extendedStatus is the text of an embedded MSFT_StorageExtendedStatus.
+func extendedStatus(out Values) string {
+	status, _ := Lookup(out, "ExtendedStatus").(Instance)
+	return saidBy(status.Props)
+}
+
+// saidMaxBytes bounds what is repeated of a provider's text.
+const saidMaxBytes = 500
+
+// saidBy is the text of an error object, in a form that fits one line of a log: a
+// provider may say anything. Source: MSFT_WmiError, CIM_Error, __ExtendedStatus.
+func saidBy(object Values) string {
+	for _, name := range []string{"error_WindowsErrorMessage", "Message", "Description"} {
+		if text, _ := Lookup(object, name).(string); text != "" {
+			return oneLine(text)
+		}
+	}
+	return ""
+}
+
+func oneLine(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), saidMaxBytes)], "")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text))
 }
 
 // ReturnCode returns the return value of the method that err stems from; ok is

@@ -34,6 +34,22 @@ type Session interface {
 	Close() error
 }
 
+// Stats say how a session's threads are used.
+type Stats struct {
+	// Workers are the threads that take calls.
+	Workers int
+	// Hung are further threads, which were replaced because their call goes on
+	// although its context has ended; HungTotal is how often that has happened.
+	Hung      int
+	HungTotal uint64
+}
+
+// Counting is a Session that counts its threads. The one of Connect does.
+type Counting interface {
+	Session
+	Stats() Stats
+}
+
 // Values are in-parameters or properties by name.
 type Values map[string]any
 

@@ -66,13 +66,17 @@ func (o *object) release() {
 
 func failed(hr uint32) bool { return int32(hr) < 0 }
 
-// instance reads every property that the object has.
-func (o *object) instance() (Instance, error) {
+// instance reads every property that the object has. Errors are those of an
+// operation on something; on an object of a query when on is empty.
+func (o *object) instance(op, on string) (Instance, error) {
 	instance := Instance{Props: Values{}}
 	instance.Class, _ = o.system("__CLASS")
 	instance.Path, _ = o.system("__RELPATH")
+	if on == "" {
+		on = instance.Class
+	}
 	if hr := o.call(slotBeginEnum, nonSystemOnly); failed(hr) {
-		return instance, &Error{Op: "Query", Object: instance.Class, HRESULT: hr}
+		return instance, &Error{Op: op, Object: on, HRESULT: hr}
 	}
 	defer o.call(slotEndEnum)
 	for {
@@ -82,7 +86,7 @@ func (o *object) instance() (Instance, error) {
 		hr := o.call(slotNext, 0, uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&value)),
 			uintptr(unsafe.Pointer(&cimType)), 0)
 		if failed(hr) {
-			return instance, &Error{Op: "Query", Object: instance.Class, HRESULT: hr}
+			return instance, &Error{Op: op, Object: on, HRESULT: hr}
 		}
 		if name == nil { // WBEM_S_NO_MORE_DATA
 			return instance, nil
@@ -92,7 +96,7 @@ func (o *object) instance() (Instance, error) {
 		converted, err := fromVariant(&value, cimType)
 		_ = value.Clear()
 		if err != nil {
-			return instance, err
+			return instance, &Error{Op: op, Object: on, HRESULT: TypeMismatch, Text: property + ": " + oneLine(err.Error())}
 		}
 		instance.Props[property] = converted
 	}
@@ -112,8 +116,9 @@ func (o *object) system(name string) (text string, ok bool) {
 	return variantText(&value), true
 }
 
-// put sets an in-parameter with the type that its signature gives it.
-func (o *object) put(name string, value any) error {
+// put sets an in-parameter with the type that its signature gives it, and returns
+// an HRESULT.
+func (o *object) put(name string, value any) uint32 {
 	var present ole.VARIANT
 	var cimType int32
 	property := wide(name)
@@ -121,18 +126,15 @@ func (o *object) put(name string, value any) error {
 		uintptr(unsafe.Pointer(&cimType)), 0)
 	_ = present.Clear()
 	if failed(hr) {
-		return &Error{Op: "Exec", Object: name, HRESULT: InvalidMethodParam}
+		return InvalidMethodParam
 	}
 	variant, err := toVariant(value, cimType)
 	if err != nil {
-		return &Error{Op: "Exec", Object: name, HRESULT: TypeMismatch}
+		return TypeMismatch
 	}
 	hr = o.call(slotPut, uintptr(unsafe.Pointer(property)), 0, uintptr(unsafe.Pointer(&variant)), 0)
 	_ = variant.Clear()
-	if failed(hr) {
-		return &Error{Op: "Exec", Object: name, HRESULT: hr}
-	}
-	return nil
+	return hr
 }
 
 // failure makes the error of an HRESULT, with what the thread's error object
@@ -151,18 +153,14 @@ func (w *worker) failure(op, on string, hr uint32) error {
 		return e
 	}
 	defer details.release()
-	status, err := details.instance()
+	status, err := details.instance(op, on)
 	if err != nil {
 		return e
 	}
 	if code, ok := Uint64(status.Props, "error_Code"); ok {
 		e.Win32 = uint32(code)
 	}
-	for _, name := range []string{"error_WindowsErrorMessage", "Message", "Description"} {
-		if text, _ := Lookup(status.Props, name).(string); text != "" && e.Text == "" {
-			e.Text = text
-		}
-	}
+	e.Text = saidBy(status.Props)
 	return e
 }
 

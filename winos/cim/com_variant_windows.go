@@ -128,7 +128,7 @@ func fromUnknown(unknown *object) (any, error) {
 		return nil, &Error{Op: "Query", Object: "embedded object", HRESULT: hr}
 	}
 	defer embedded.release()
-	return embedded.instance()
+	return embedded.instance("Query", "embedded object")
 }
 
 // safeArray is SAFEARRAY of one dimension on 64-bit Windows. Source: oaidl.h.
@@ -201,64 +201,4 @@ func elements[T any](array *safeArray, vt ole.VT, cimType int32) ([]T, error) {
 		all[i] = typedValue
 	}
 	return all, nil
-}
-
-// toVariant gives an in-parameter the form that Put wants for its CIM type:
-// numbers up to 32 bits as a 32-bit number, 64-bit ones as decimal text. Source:
-// "Numbers", WMI SDK; IWbemClassObject::Put.
-func toVariant(value any, cimType int32) (ole.VARIANT, error) {
-	switch v := value.(type) {
-	case nil:
-		return ole.NewVariant(ole.VT_NULL, 0), nil
-	case string:
-		if cimType == cimString || cimType == cimDatetime || cimType == cimRef {
-			return bstrVariant(v), nil
-		}
-	case bool:
-		if cimType == cimBoolean {
-			return ole.NewVariant(ole.VT_BOOL, variantBool(v)), nil
-		}
-	case uint8:
-		return numberVariant(uint64(v), cimType)
-	case uint16:
-		return numberVariant(uint64(v), cimType)
-	case uint32:
-		return numberVariant(uint64(v), cimType)
-	case uint64:
-		return numberVariant(v, cimType)
-	}
-	return ole.VARIANT{}, fmt.Errorf("cim: a %T does not fit CIM type %d", value, cimType)
-}
-
-func numberVariant(number uint64, cimType int32) (ole.VARIANT, error) {
-	switch cimType {
-	case cimUint64, cimSint64:
-		return bstrVariant(strconv.FormatUint(number, 10)), nil
-	case cimUint8:
-		return ole.NewVariant(ole.VT_UI1, int64(uint8(number))), checkRange(number, math.MaxUint8)
-	case cimUint16:
-		return ole.NewVariant(ole.VT_I4, int64(uint16(number))), checkRange(number, math.MaxUint16)
-	case cimUint32, cimSint32:
-		return ole.NewVariant(ole.VT_I4, int64(uint32(number))), checkRange(number, math.MaxUint32)
-	}
-	return ole.VARIANT{}, fmt.Errorf("cim: a number does not fit CIM type %d", cimType)
-}
-
-func checkRange(number, most uint64) error {
-	if number > most {
-		return fmt.Errorf("cim: %d is above %d", number, most)
-	}
-	return nil
-}
-
-func bstrVariant(text string) ole.VARIANT {
-	return ole.NewVariant(ole.VT_BSTR, int64(uintptr(unsafe.Pointer(ole.SysAllocStringLen(text)))))
-}
-
-// variantBool is VARIANT_BOOL: all bits set for true.
-func variantBool(b bool) int64 {
-	if b {
-		return 0xFFFF
-	}
-	return 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 
 	"github.com/go-ole/go-ole"
 )
@@ -19,13 +20,13 @@ type comSession struct {
 	workers *pool[*worker]
 }
 
-// Connect returns a session with the WMI service of this machine. Namespaces are
-// connected when they are first used, and again after WMI was restarted. Source:
-// "Creating a WMI Application Using C++".
+// Connect returns a session with the WMI service of this machine, which is
+// Counting. Namespaces are connected when they are first used, and again after
+// WMI was restarted. Source: "Creating a WMI Application Using C++".
 func Connect() (Session, error) {
 	workers, err := newPool(workersMax, enterApartment)
 	if err != nil {
-		return nil, err
+		return nil, comError("Connect", "COM", err)
 	}
 	return &comSession{workers: workers}, nil
 }
@@ -33,23 +34,30 @@ func Connect() (Session, error) {
 // Close ends the workers. A call that hangs is not waited for longer than 5 s.
 func (s *comSession) Close() error { return s.workers.close() }
 
+// Stats implements Counting.
+func (s *comSession) Stats() Stats { return s.workers.stats() }
+
+// answer is what a worker has to say.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
 // Query implements Session.
-func (s *comSession) Query(ctx context.Context, namespace, wql string) (rows []Instance, err error) {
-	type answer struct {
-		rows []Instance
-		err  error
-	}
-	done := make(chan answer, 1)
-	err = s.workers.start(ctx, func(w *worker) {
+func (s *comSession) Query(ctx context.Context, namespace, wql string) ([]Instance, error) {
+	done := make(chan answer[[]Instance], 1)
+	err := s.workers.start(ctx, func(w *worker) {
 		rows, err := w.query(ctx, namespace, wql)
-		done <- answer{rows, err}
+		done <- answer[[]Instance]{rows, err}
+	}, func(err error) {
+		done <- answer[[]Instance]{err: comError("Query", classOfQuery(wql), err)}
 	})
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case a := <-done:
-		return a.rows, a.err
+		return a.value, a.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -57,29 +65,45 @@ func (s *comSession) Query(ctx context.Context, namespace, wql string) (rows []I
 
 // Exec implements Session. A method that has begun is waited for, even when the
 // context ends first: WMI has no way to stop it, and whoever holds the object's
-// lock must not let go of it while it is being changed.
+// lock must not let go of it while it is being changed. What comes before, the
+// reading of its signature, is not waited for.
 func (s *comSession) Exec(ctx context.Context, namespace, path, method string, in Values) (Result, error) {
-	type answer struct {
-		result Result
-		err    error
+	var begun sync.Once // by whoever comes first: the worker to run, the caller to leave
+	first := func() (mine bool) {
+		begun.Do(func() { mine = true })
+		return mine
 	}
-	done := make(chan answer, 1)
+	done := make(chan answer[Result], 1)
 	err := s.workers.start(ctx, func(w *worker) {
-		result, err := w.exec(namespace, path, method, in)
-		done <- answer{result, err}
+		result, err := w.exec(namespace, path, method, in, first)
+		done <- answer[Result]{result, err}
+	}, func(err error) {
+		done <- answer[Result]{err: comError("Exec", classOfPath(path)+"."+method, err)}
 	})
 	if err != nil {
 		return Result{}, err
 	}
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+		if first() {
+			return Result{}, ctx.Err()
+		}
+	}
 	a := <-done
-	return a.result, a.err
+	return a.value, a.err
 }
 
-// enterApartment makes the state of a worker in its own thread.
+// enterApartment makes the state of a worker in its own thread. A thread that
+// somebody left in a single-threaded apartment ends with its goroutine.
 func enterApartment() (w *worker, leave func(), err error) {
 	runtime.LockOSThread()
-	if err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED); err != nil && !isHRESULT(err, sFalse) {
-		runtime.UnlockOSThread()
+	err = ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED)
+	switch {
+	case isHRESULT(err, rpcChangedMode):
+		return nil, nil, errOtherThread
+	case err != nil && !isHRESULT(err, sFalse):
 		return nil, nil, err
 	}
 	w = &worker{connections: map[string]*connection{}}

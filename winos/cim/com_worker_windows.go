@@ -2,6 +2,7 @@ package cim
 
 import (
 	"context"
+	"math"
 	"strings"
 	"unsafe"
 
@@ -11,7 +12,7 @@ import (
 // Numbers of wbemcli.h and winerror.h.
 const (
 	sFalse            = 1
-	sTimedOut         = 0x40004
+	rpcChangedMode    = 0x80010106
 	rpcTooLate        = 0x80010119
 	flagsQuery        = 0x20 | 0x10 | 0x100 // forward only, return immediately, ensure locatable
 	connectBounded    = 0x80                // WBEM_FLAG_CONNECT_USE_MAX_WAIT
@@ -125,7 +126,7 @@ func appendRows(all []Instance, batch []*object) ([]Instance, error) {
 	var firstErr error
 	for _, row := range batch {
 		if firstErr == nil {
-			instance, err := row.instance()
+			instance, err := row.instance("Query", "")
 			all, firstErr = append(all, instance), err
 		}
 		row.release()
@@ -134,90 +135,117 @@ func appendRows(all []Instance, batch []*object) ([]Instance, error) {
 }
 
 // exec calls a method. In-parameters are put by name with the types of the
-// method's in-signature; what is not given stays unset.
-func (w *worker) exec(namespace, path, method string, in Values) (Result, error) {
-	called := classOfPath(path) + "." + method
-	c, err := w.connect(namespace)
-	if err != nil {
+// method's in-signature; what is not given stays unset. The method itself is
+// run only when begin allows it.
+func (w *worker) exec(namespace, path, method string, in Values, begin func() bool) (Result, error) {
+	m := methodCall{worker: w, class: classOfPath(path), method: method}
+	var err error
+	if m.connection, err = w.connect(namespace); err != nil {
 		return Result{}, err
 	}
-	parameters, err := w.parameters(c, classOfPath(path), method, in)
+	parameters, err := m.parameters(in)
 	if err != nil {
 		return Result{}, w.lost(namespace, err)
 	}
 	defer parameters.release()
+	if !begin() {
+		return Result{}, context.Canceled // the caller has gone
+	}
 	objectPath, methodName := ole.SysAllocStringLen(path), ole.SysAllocStringLen(method)
 	defer freeBSTR(objectPath)
 	defer freeBSTR(methodName)
 	var out *object
-	hr := c.services.call(slotExecMethod, uintptr(unsafe.Pointer(objectPath)), uintptr(unsafe.Pointer(methodName)),
+	hr := m.connection.services.call(slotExecMethod, uintptr(unsafe.Pointer(objectPath)), uintptr(unsafe.Pointer(methodName)),
 		0, 0, uintptr(unsafe.Pointer(parameters)), uintptr(unsafe.Pointer(&out)), 0)
 	if failed(hr) {
-		return Result{}, w.lost(namespace, w.failure("Exec", called, hr))
-	}
-	if out == nil {
-		return Result{}, nil
+		return Result{}, w.lost(namespace, m.failure(hr))
 	}
 	defer out.release()
-	answer, err := out.instance()
+	return m.result(out)
+}
+
+// methodCall is a method on its way.
+type methodCall struct {
+	worker     *worker
+	connection *connection
+	class      string
+	method     string
+}
+
+func (m *methodCall) name() string { return m.class + "." + m.method }
+
+func (m *methodCall) failure(hr uint32) error { return m.worker.failure("Exec", m.name(), hr) }
+
+// bad is a failure that was found on this side.
+func (m *methodCall) bad(hresult uint32, text string) error {
+	return &Error{Op: "Exec", Object: m.name(), HRESULT: hresult, Text: text}
+}
+
+// result reads the out-parameters. Every method we know returns a number, so
+// that a provider which leaves it out has not said that it did its work.
+func (m *methodCall) result(out *object) (Result, error) {
+	if out == nil {
+		return Result{}, m.bad(ProviderFailure, "no out-parameters")
+	}
+	answer, err := out.instance("Exec", m.name())
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Out: answer.Props}
-	if code, ok := Uint64(answer.Props, "ReturnValue"); ok {
-		result.ReturnValue = uint32(code)
+	code, ok := Uint64(answer.Props, "ReturnValue")
+	if !ok || code > math.MaxUint32 {
+		return Result{}, m.bad(ProviderFailure, "no return value")
 	}
-	delete(result.Out, "ReturnValue")
-	return result, nil
+	delete(answer.Props, "ReturnValue")
+	return Result{ReturnValue: uint32(code), Out: answer.Props}, nil
 }
 
 // parameters makes the in-parameters object; nil for a method that has none.
-func (w *worker) parameters(c *connection, class, method string, in Values) (*object, error) {
-	signature, err := w.signature(c, class, method)
+func (m *methodCall) parameters(in Values) (*object, error) {
+	signature, err := m.signature()
 	if err != nil {
 		return nil, err
 	}
 	if signature == nil {
 		if len(in) != 0 {
-			return nil, &Error{Op: "Exec", Object: class + "." + method, HRESULT: InvalidMethodParam}
+			return nil, m.bad(InvalidMethodParam, "it takes no parameters")
 		}
 		return nil, nil
 	}
 	var parameters *object
 	if hr := signature.call(slotSpawnInstance, 0, uintptr(unsafe.Pointer(&parameters))); failed(hr) {
-		return nil, w.failure("Exec", class+"."+method, hr)
+		return nil, m.failure(hr)
 	}
 	for name, value := range in {
-		if err := parameters.put(name, value); err != nil {
+		if hr := parameters.put(name, value); failed(hr) {
 			parameters.release()
-			return nil, err
+			return nil, m.bad(hr, "parameter "+name)
 		}
 	}
 	return parameters, nil
 }
 
-// signature returns the in-signature of a method, which only the class has.
-func (w *worker) signature(c *connection, class, method string) (*object, error) {
-	key := strings.ToLower(class + "." + method)
-	if signature, ok := c.signatures[key]; ok {
+// signature returns the in-signature of the method, which only the class has.
+func (m *methodCall) signature() (*object, error) {
+	key := strings.ToLower(m.name())
+	if signature, ok := m.connection.signatures[key]; ok {
 		return signature, nil
 	}
-	name := ole.SysAllocStringLen(class)
+	name := ole.SysAllocStringLen(m.class)
 	defer freeBSTR(name)
 	var definition *object
-	hr := c.services.call(slotGetObject, uintptr(unsafe.Pointer(name)), 0, 0, uintptr(unsafe.Pointer(&definition)), 0)
+	hr := m.connection.services.call(slotGetObject, uintptr(unsafe.Pointer(name)), 0, 0, uintptr(unsafe.Pointer(&definition)), 0)
 	if failed(hr) {
-		return nil, w.failure("Exec", class, hr)
+		return nil, m.failure(hr)
 	}
 	defer definition.release()
 	var in, out *object
-	hr = definition.call(slotGetMethod, uintptr(unsafe.Pointer(wide(method))), 0,
+	hr = definition.call(slotGetMethod, uintptr(unsafe.Pointer(wide(m.method))), 0,
 		uintptr(unsafe.Pointer(&in)), uintptr(unsafe.Pointer(&out)))
 	if failed(hr) {
-		return nil, w.failure("Exec", class+"."+method, hr)
+		return nil, m.failure(hr)
 	}
 	out.release()
-	c.signatures[key] = in
+	m.connection.signatures[key] = in
 	return in, nil
 }
 

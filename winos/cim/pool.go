@@ -10,7 +10,12 @@ import (
 // closeTimeout bounds how long closing a session waits for calls in flight.
 const closeTimeout = 5 * time.Second
 
-var errClosed = errors.New("cim: session is closed")
+var (
+	errClosed = errors.New("cim: session is closed")
+	// errOtherThread is what enter fails with when this goroutine's thread will not
+	// do, but another one may. The goroutine takes the thread with it.
+	errOtherThread = errors.New("cim: the thread is in another apartment")
+)
 
 // pool hands jobs to workers, which are goroutines with a state W that nobody
 // else uses. The number of workers is bounded, but a job that goes on after its
@@ -20,18 +25,26 @@ type pool[W any] struct {
 	// called there too, ends it.
 	enter func() (state W, leave func(), err error)
 	max   int
-	jobs  chan func(W)
+	jobs  chan job[W]
 	stop  chan struct{}
 	once  sync.Once
 	group sync.WaitGroup
 
-	mu      sync.Mutex
-	counted int // workers without those whose job has outlived its context
+	mu        sync.Mutex
+	counted   int // workers without those whose job has outlived its context
+	hung      int // the others
+	hungTotal uint64
+}
+
+// job is run by a worker, or failed when that cannot enter.
+type job[W any] struct {
+	run  func(W)
+	fail func(error)
 }
 
 // newPool starts a pool with one worker; it fails when that cannot enter.
 func newPool[W any](max int, enter func() (W, func(), error)) (*pool[W], error) {
-	p := &pool[W]{enter: enter, max: max, jobs: make(chan func(W)), stop: make(chan struct{})}
+	p := &pool[W]{enter: enter, max: max, jobs: make(chan job[W]), stop: make(chan struct{})}
 	started := make(chan error, 1)
 	p.mu.Lock()
 	p.addLocked(started)
@@ -65,17 +78,18 @@ func (p *pool[W]) close() error {
 }
 
 // start hands a job to an idle worker, or to a new one while there are not too
-// many, and does not wait for its end. When ctx ends first it is not run.
-func (p *pool[W]) start(ctx context.Context, job func(W)) error {
-	counted := func(state W) {
+// many, and does not wait for its end. When ctx ends first it is not run. fail is
+// called instead of run when the new worker cannot enter.
+func (p *pool[W]) start(ctx context.Context, run func(W), fail func(error)) error {
+	counted := job[W]{fail: fail, run: func(state W) {
 		stop := context.AfterFunc(ctx, p.uncount)
 		defer func() {
 			if !stop() {
-				p.count(1)
+				p.recount()
 			}
 		}()
-		job(state)
-	}
+		run(state)
+	}}
 	select {
 	case <-p.stop:
 		return errClosed
@@ -92,6 +106,13 @@ func (p *pool[W]) start(ctx context.Context, job func(W)) error {
 	case p.jobs <- counted:
 		return nil
 	}
+}
+
+// stats counts the workers.
+func (p *pool[W]) stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{Workers: p.counted, Hung: p.hung, HungTotal: p.hungTotal}
 }
 
 // grow adds a worker while the pool is open and there are not too many.
@@ -117,30 +138,69 @@ func (p *pool[W]) uncount() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counted--
+	p.hung++
+	p.hungTotal++
 	p.growLocked()
 }
 
-func (p *pool[W]) count(change int) {
+// recount is uncount taken back: the job has come to its end.
+func (p *pool[W]) recount() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.counted += change
+	p.counted++
+	p.hung--
 }
 
-// addLocked starts a worker and, if wanted, reports how its start went.
+// addLocked starts a worker and, if wanted, reports how its start went. One that
+// is started for a job tells its failure to the first job that comes.
 func (p *pool[W]) addLocked(started chan<- error) {
 	p.counted++
 	p.group.Go(func() {
 		state, leave, err := p.enter()
+		if errors.Is(err, errOtherThread) && p.replace(started) {
+			return
+		}
 		if started != nil {
 			started <- err
 		}
-		if err != nil {
-			p.count(-1)
+		if err == nil {
+			defer leave()
+			p.serve(state)
 			return
 		}
-		defer leave()
-		p.serve(state)
+		if started == nil {
+			p.failOne(err)
+		}
+		p.leave()
 	})
+}
+
+// replace starts another worker in the place of this one, unless the pool is closed.
+func (p *pool[W]) replace(started chan<- error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.stop:
+		return false
+	default:
+	}
+	p.counted--
+	p.addLocked(started)
+	return true
+}
+
+func (p *pool[W]) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counted--
+}
+
+func (p *pool[W]) failOne(err error) {
+	select {
+	case <-p.stop:
+	case job := <-p.jobs:
+		job.fail(err)
+	}
 }
 
 // serve runs jobs until the pool is closed, or there are too many workers
@@ -151,7 +211,7 @@ func (p *pool[W]) serve(state W) {
 		case <-p.stop:
 			return
 		case job := <-p.jobs:
-			job(state)
+			job.run(state)
 		}
 		if p.leaveIfTooMany() {
 			return

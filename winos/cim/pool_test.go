@@ -24,25 +24,37 @@ func TestInvariant7_HungCallsLeaveRoom(t *testing.T) {
 	for range workers {
 		ctx, cancel := context.WithCancel(t.Context())
 		running := make(chan struct{})
-		if err := p.start(ctx, func(int) { close(running); <-release }); err != nil {
+		if err := p.start(ctx, func(int) { close(running); <-release }, nil); err != nil {
 			t.Fatal(err)
 		}
 		<-running
 		cancel()
 	}
 	done := make(chan struct{})
-	if err := p.start(t.Context(), func(int) { close(done) }); err != nil {
+	if err := p.start(t.Context(), func(int) { close(done) }, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-done
+	for got := p.stats(); got.Hung < workers || got.HungTotal < workers; got = p.stats() {
+		time.Sleep(time.Millisecond) // the ends of the contexts are told beside us
+	}
+	if got := p.stats(); got.Hung != workers || got.HungTotal != workers || got.Workers == 0 {
+		t.Errorf("stats with %d hung calls: %+v", workers, got)
+	}
 	close(release)
 	for living.Load() > workers {
 		time.Sleep(time.Millisecond)
 	}
+	for p.stats().Hung > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if got := p.stats(); got.HungTotal != workers {
+		t.Errorf("stats after the calls came back: %+v", got)
+	}
 	if err := p.close(); err != nil || living.Load() != 0 {
 		t.Errorf("%d workers are left, %v", living.Load(), err)
 	}
-	if err := p.start(t.Context(), func(int) {}); !errors.Is(err, errClosed) {
+	if err := p.start(t.Context(), func(int) {}, nil); !errors.Is(err, errClosed) {
 		t.Errorf("a closed pool says %v", err)
 	}
 }
@@ -55,12 +67,12 @@ func TestPoolIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	release := make(chan struct{})
-	if err := p.start(t.Context(), func(int) { <-release }); err != nil {
+	if err := p.start(t.Context(), func(int) { <-release }, nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := p.start(ctx, func(int) { t.Error("a job ran beside another") }); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.start(ctx, func(int) { t.Error("a job ran beside another") }, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	close(release)
@@ -74,5 +86,60 @@ func TestPoolWithoutWorkers(t *testing.T) {
 	failure := errors.New("no apartment")
 	if _, err := newPool(1, func() (int, func(), error) { return 0, nil, failure }); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A worker that cannot enter fails the call it was started for, and no other.
+func TestWorkerThatCannotEnter(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("no apartment")
+	var entered atomic.Int32
+	p, err := newPool(2, func() (int, func(), error) {
+		if entered.Add(1) == 2 {
+			return 0, nil, failure
+		}
+		return 0, func() {}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	if err := p.start(t.Context(), func(int) { <-release }, nil); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	if err := p.start(t.Context(), func(int) { failed <- nil }, func(err error) { failed <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; !errors.Is(err, failure) {
+		t.Errorf("got %v", err)
+	}
+	if err := p.start(t.Context(), func(int) { failed <- nil }, func(err error) { failed <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err != nil {
+		t.Errorf("the worker after it: %v", err)
+	}
+	close(release)
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A goroutine on a thread that will not do is replaced, until one will.
+func TestWorkerOnAnotherThread(t *testing.T) {
+	t.Parallel()
+	var entered atomic.Int32
+	p, err := newPool(1, func() (int, func(), error) {
+		if n := entered.Add(1); n < 4 {
+			return 0, nil, errOtherThread
+		}
+		return 0, func() {}, nil
+	})
+	if err != nil || p.stats().Workers != 1 {
+		t.Fatalf("%+v, %v", p.stats(), err)
+	}
+	if err := p.close(); err != nil {
+		t.Error(err)
 	}
 }
