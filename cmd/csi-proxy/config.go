@@ -30,6 +30,12 @@ const (
 	maxCallTime      = time.Hour
 )
 
+// Limits and default of the number of files of a log.
+const (
+	defaultLogFiles = 3
+	maxLogFiles     = 100
+)
+
 // defaultKubeletPath is where kubelet keeps its data on Windows nodes.
 const defaultKubeletPath = `C:\var\lib\kubelet`
 
@@ -51,6 +57,7 @@ type config struct {
 	PipeAccess  []string   // SIDs
 	GraceTime   time.Duration
 	CallTime    time.Duration
+	LogFiles    int // of one log, full ones included
 	ShowVersion bool
 }
 
@@ -62,7 +69,7 @@ func (e *usageError) Unwrap() error { return e.cause }
 
 // newFlagSet declares our own flags, which write into the config.
 func newFlagSet(c *config, env environment) *flag.FlagSet {
-	c.GraceTime, c.CallTime, c.SimDrives = defaultGraceTime, agent.DefaultCallTimeout, map[byte]string{}
+	c.GraceTime, c.CallTime, c.SimDrives, c.LogFiles = defaultGraceTime, agent.DefaultCallTimeout, map[byte]string{}, defaultLogFiles
 	defaultHost := hostSim
 	if env.GOOS == "windows" {
 		defaultHost = hostWindows
@@ -86,6 +93,7 @@ func newFlagSet(c *config, env environment) *flag.FlagSet {
 	fs.Var(listValue{items: &c.PipeAccess, commas: true}, "pipe-access", "SID that may use the pipes besides SYSTEM and Administrators; may be repeated")
 	fs.Var(durationValue{&c.GraceTime, 0, maxGraceTime}, "grace-period", "how long calls in flight may go on after a stop")
 	fs.Var(durationValue{&c.CallTime, minCallTime, maxCallTime}, "call-timeout", "longest time of one call, whatever deadline its caller set")
+	fs.Var(countValue{&c.LogFiles, 1, maxLogFiles}, "log-file-max-count", "how many files of a log are kept, full ones (.1, .2 …) included")
 	fs.BoolVar(&c.ShowVersion, "version", false, "print the version and exit")
 	return fs
 }

@@ -23,7 +23,7 @@ func parse(goos string, args ...string) (*config, error) {
 func onWindows(change func(*config)) *config {
 	c := &config{
 		KubeletPath: defaultKubeletPath, RequirePrivacy: true, Host: hostWindows, SimDrives: map[byte]string{},
-		SocketDir: pipe.DefaultDir, APIs: wire.APIs(), GraceTime: defaultGraceTime, CallTime: agent.DefaultCallTimeout,
+		SocketDir: pipe.DefaultDir, APIs: wire.APIs(), GraceTime: defaultGraceTime, CallTime: agent.DefaultCallTimeout, LogFiles: defaultLogFiles,
 	}
 	change(c)
 	return c
@@ -55,6 +55,7 @@ func TestParseConfigAcceptsWhatNodeImagesPass(t *testing.T) {
 				{Group: "smb", Version: "v1beta2"}, {Group: "smb", Version: "v1"}}
 		})},
 		"an SID twice (C060)": {`-pipe-access=S-1-5-32-545 -pipe-access=S-1-5-32-545`, onWindows(func(c *config) { c.PipeAccess = []string{"S-1-5-32-545"} })},
+		"log files":           {`-log-file-max-count=1`, onWindows(func(c *config) { c.LogFiles = 1 })},
 		"times":               {`-grace-period=0s -call-timeout=1h`, onWindows(func(c *config) { c.GraceTime, c.CallTime = 0, time.Hour })},
 		"simulated node on Windows": {`-host=sim -sim-dir=C:\node -sim-control=[::1]:9000`, onWindows(func(c *config) {
 			c.Host, c.SimDir, c.SimControl = hostSim, `C:\node`, "[::1]:9000"
@@ -95,6 +96,8 @@ func TestParseConfigNamesFlagAndLimit(t *testing.T) {
 		"-grace-period=-1s":                        {"-grace-period", "0s to 10m"},
 		"-grace-period=soon":                       {"-grace-period", "duration"},
 		"-call-timeout=0s":                         {"-call-timeout", "1s to 1h"},
+		"-log-file-max-count=0":                    {"-log-file-max-count", "1 to 100"},
+		"-log-file-max-count=x":                    {"-log-file-max-count", "1 to 100"},
 		"-kubelet-path=":                           {"-kubelet-path"},
 		"-kubelet-path=relative":                   {"-kubelet-path"},
 		`-kubelet-path=C:\a\..\b`:                  {"-kubelet-path"},

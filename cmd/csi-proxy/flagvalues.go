@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -128,5 +129,29 @@ func (v durationValue) Set(value string) error {
 		return fmt.Errorf("must be from %s to %s", v.min, v.max)
 	}
 	*v.duration = d
+	return nil
+}
+
+// countValue is a number between two limits, both included.
+type countValue struct {
+	count    *int
+	min, max int
+}
+
+// String prints the number.
+func (v countValue) String() string {
+	if v.count == nil {
+		return ""
+	}
+	return strconv.Itoa(*v.count)
+}
+
+// Set parses and checks the number.
+func (v countValue) Set(value string) error {
+	count, err := strconv.Atoi(value)
+	if err != nil || count < v.min || count > v.max {
+		return fmt.Errorf("must be a number from %d to %d", v.min, v.max)
+	}
+	*v.count = count
 	return nil
 }

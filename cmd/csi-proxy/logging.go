@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/csi-windows/csi-windows/cmd/internal/private"
 )
 
 // addLogFlags puts klog's flags (-v, -log_file, -logtostderr …) into the set.
@@ -27,28 +29,30 @@ func newLogger() *slog.Logger {
 // written. klog decides what goes where; the files are ours, since its own are
 // open to ordinary users of the node (CVE-2024-5321) and end the process when a
 // disk is full. It does nothing when klog does not write to files.
-func openLogs(fs *flag.FlagSet) (closeLogs func(), err error) {
+//
+// maxCount and failed are those of each logFile.
+func openLogs(fs *flag.FlagSet, maxCount int, failed func(error)) (closeLogs func(), err error) {
 	if value(fs, "logtostderr") == "true" {
 		return func() {}, nil
 	}
 	maxMegabytes, _ := strconv.ParseInt(value(fs, "log_file_max_size"), 10, 64) // was checked with the flags
-	maxBytes := maxMegabytes << 20
+	shape := logShape{maxBytes: maxMegabytes << 20, maxCount: maxCount}
 	if path := value(fs, "log_file"); path != "" {
-		file := &logFile{path: path, maxBytes: maxBytes}
+		file := shape.at(path, failed)
 		if err := file.open(); err != nil {
 			return nil, fmt.Errorf("-log_file %s: %w", path, err)
 		}
 		klog.SetOutputBySeverity("INFO", file) // klog writes every record of one file as INFO
 		return func() { _ = file.Close() }, nil
 	}
-	return openLogFolder(value(fs, "log_dir"), maxBytes)
+	return openLogFolder(value(fs, "log_dir"), shape, failed)
 }
 
 // openLogFolder gives klog one file for each severity in a folder, the temporary
 // one when empty. A file appears with its first record, that of INFO at once.
-func openLogFolder(folder string, maxBytes int64) (closeLogs func(), err error) {
+func openLogFolder(folder string, shape logShape, failed func(error)) (closeLogs func(), err error) {
 	if folder != "" {
-		if err := protectFolder(folder); err != nil {
+		if err := private.Mkdir(folder); err != nil {
 			return nil, fmt.Errorf("-log_dir %s: %w", folder, err)
 		}
 	}
@@ -57,7 +61,7 @@ func openLogFolder(folder string, maxBytes int64) (closeLogs func(), err error) 
 	var files []*logFile
 	for _, severity := range []string{"INFO", "WARNING", "ERROR", "FATAL"} {
 		name := fmt.Sprintf("csi-proxy.%s.log.%s.%s.%d", machine, severity, started, os.Getpid())
-		file := &logFile{path: filepath.Join(cmp.Or(folder, os.TempDir()), name), maxBytes: maxBytes}
+		file := shape.at(filepath.Join(cmp.Or(folder, os.TempDir()), name), failed)
 		files = append(files, file)
 		klog.SetOutputBySeverity(severity, file)
 	}

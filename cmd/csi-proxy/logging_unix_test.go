@@ -35,7 +35,7 @@ func TestC100_LogsAreForTheirOwner(t *testing.T) {
 		if err := fs.Parse(append([]string{"-logtostderr=false", "-log_file=", "-log_dir=", "-stderrthreshold=FATAL"}, args...)); err != nil {
 			t.Fatal(err)
 		}
-		closeLogs, err := openLogs(fs)
+		closeLogs, err := openLogs(fs, 1, neverFails(t))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

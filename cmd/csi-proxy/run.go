@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, env environment) int {
 		return 0
 	}
 
-	closeLogs, err := openLogs(logFlags)
+	closeLogs, err := openLogs(logFlags, c.LogFiles, func(error) {})
 	if err != nil {
 		fmt.Fprintf(env.Stderr, "csi-proxy: %v\n", err)
 		return failUnderService(args, env, failed(stageLog, err))

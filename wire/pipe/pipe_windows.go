@@ -55,7 +55,7 @@ func (p Place) listen(ctx context.Context, name string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not usable: %w", err)
 	}
-	if err := probe(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := serverPID(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrInUse
 	}
 	if err := ctx.Err(); err != nil {
@@ -75,8 +75,19 @@ func (p Place) listen(ctx context.Context, name string) (net.Listener, error) {
 	}
 	// The first instance only keeps the name. Windows never connects a client to
 	// it, Wine does once, and that client would wait for ever: be that client.
-	_ = probe(path)
+	if err := ownPipe(serverPID(path)); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	return listener, nil
+}
+
+// ownPipe refuses a pipe that another process answers, who was given a name that
+// is ours. That nobody answers yet is right.
+func ownPipe(pid uint32, err error) error {
+	if err == nil && pid != windows.GetCurrentProcessId() {
+		return fmt.Errorf("%w: process %d answers it", ErrInUse, pid)
+	}
+	return nil
 }
 
 // descriptor returns the security descriptor of the pipes: the base and one entry
@@ -98,19 +109,24 @@ func (p Place) descriptor() (string, error) {
 	return b.String(), nil
 }
 
-// probe opens and closes a pipe once, without waiting for a free instance.
-func probe(path string) error {
+// serverPID opens and closes a pipe once, without waiting for a free instance, and
+// returns the process id of its server.
+//
+// Source: GetNamedPipeServerProcessId, Windows API.
+func serverPID(path string) (uint32, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	// SECURITY_ANONYMOUS: whoever answers learns nothing of our token.
 	const flags = windows.SECURITY_SQOS_PRESENT | windows.SECURITY_ANONYMOUS
 	handle, err := windows.CreateFile(name, windows.GENERIC_READ|windows.GENERIC_WRITE, 0, nil, windows.OPEN_EXISTING, flags, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return windows.CloseHandle(handle)
+	var pid uint32
+	err = windows.GetNamedPipeServerProcessId(handle, &pid)
+	return pid, errors.Join(err, windows.CloseHandle(handle))
 }
 
 func dial(ctx context.Context, address string) (net.Conn, error) {

@@ -1,0 +1,34 @@
+// Package private makes files and folders that ordinary users of the machine may
+// neither read nor change: on Windows they are for SYSTEM and Administrators, on
+// other systems for their owner.
+package private
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// OpenAppend opens a file for adding to its end, and makes it when it is missing.
+// A file that was there is taken away from everybody else. On Windows the path of
+// a link is refused: whoever may make files beside a log must not choose what it is
+// written into.
+func OpenAppend(path string) (*os.File, error) { return openAppend(path) }
+
+// Create makes a file anew for writing, in place of one that may be there.
+func Create(path string) (*os.File, error) {
+	// What is there may be open elsewhere or have other names; it is not written to.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return create(path)
+}
+
+// Mkdir makes a folder when it is missing. A folder that was there keeps its
+// rights, since others may use it too.
+func Mkdir(path string) error {
+	if err := mkdir(path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
