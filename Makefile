@@ -10,7 +10,7 @@ BENCHTIME  ?= 1s
 LINT       := bin/golangci-lint
 PLATFORMS  := linux/amd64 linux/arm64 windows/amd64 windows/arm64
 
-.PHONY: build windows test test-race bench vet lint generate check-generated demo wine fuzz-short clean
+.PHONY: build windows test test-race bench vet lint generate check-generated demo wine fuzz-short layout clean
 
 ## build: the programs for this machine, in bin/
 build:
@@ -63,6 +63,10 @@ generate:
 check-generated: generate
 	git diff --exit-code
 	@test -z "$$(git status --porcelain)" || { git status --short; exit 1; }
+
+## layout: structures and numbers compared with the headers; needs gcc-mingw-w64-x86-64-win32
+layout:
+	CGO_ENABLED=0 $(GO) run ./test/layout
 
 ## wine: the Windows binaries under Wine; needs wine64 and gcc-mingw-w64-x86-64-win32
 wine:

@@ -1,7 +1,6 @@
 package winos
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -87,5 +86,6 @@ func decodePartition(entry []byte, style uint32) (p agent.Partition, used bool) 
 // groups little endian.
 func guidText(b []byte) string {
 	return strings.ToLower(fmt.Sprintf("{%08x-%04x-%04x-%x-%x}",
-		binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint16(b[4:]), binary.LittleEndian.Uint16(b[6:]), b[8:10], b[10:16]))
+		layout.GUIDData1.Get(b), layout.GUIDData2.Get(b), layout.GUIDData3.Get(b),
+		b[layout.GUIDData4:layout.GUIDData4+2], b[layout.GUIDData4+2:layout.GUIDData4+8]))
 }

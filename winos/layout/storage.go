@@ -65,4 +65,9 @@ const (
 	PartitionPartitionNumber U32  = 24  // PARTITION_INFORMATION_EX.PartitionNumber
 	PartitionMBRType         U8   = 32  // PARTITION_INFORMATION_EX.Mbr.PartitionType
 	PartitionGPTType         GUID = 32  // PARTITION_INFORMATION_EX.Gpt.PartitionType
+
+	GUIDData1 U32 = 0 // GUID.Data1
+	GUIDData2 U16 = 4 // GUID.Data2
+	GUIDData3 U16 = 6 // GUID.Data3
+	GUIDData4     = 8 // GUID.Data4
 )
