@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync"
 )
 
-// linesMax bounds what one case reports.
-const linesMax = 50
+// linesMax and lineBytesMax bound what one case reports.
+const (
+	linesMax     = 50
+	lineBytesMax = 4000
+)
 
 // record is a Reporter that keeps what it is told.
 type record struct {
@@ -32,11 +37,26 @@ func (r *record) Fatalf(format string, args ...any) {
 }
 
 func (r *record) add(lines *[]string, format string, args []any) {
+	line := printable(fmt.Sprintf(format, args...))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(*lines) < linesMax {
-		*lines = append(*lines, fmt.Sprintf(format, args...))
+		*lines = append(*lines, line)
 	}
+}
+
+// printable makes a text bounded and safe to print: paths and errors hold what a
+// case put into them on purpose.
+func printable(text string) string {
+	if len(text) > lineBytesMax {
+		text = strings.ToValidUTF8(text[:lineBytesMax], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || strconv.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
 }
 
 // take returns what was reported so far.
