@@ -22,7 +22,7 @@ import (
 // node server, each "host:port".
 const (
 	standinVariable = "CSI_STANDIN"
-	controlVariable = "CSI_NODE_CONTROL"
+	controlVariable = "CSI_STANDIN_CONTROL"
 )
 
 const (

@@ -1,0 +1,28 @@
+package devices
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// compare runs two ways to one end by turns, so that a busy machine burdens both, and
+// reports the times of each and their ratio.
+func compare(b *testing.B, unit string, one, other func()) {
+	b.Helper()
+	var first, second time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		one()
+		middle := time.Now()
+		other()
+		first += middle.Sub(begin)
+		second += time.Since(middle)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(first)/float64(second), unit)
+	b.ReportMetric(float64(first.Nanoseconds())/float64(b.N), "first-ns")
+	b.ReportMetric(float64(second.Nanoseconds())/float64(b.N), "second-ns")
+}
+
+func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
