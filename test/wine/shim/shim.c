@@ -1,25 +1,25 @@
-// Stand-in for bcryptprimitives.dll in the Wine prefix. It gives Go programs the
-// two things Wine 8 lacks:
+// Stand-in for bcryptprimitives.dll in the Wine prefix. It gives Go programs
+// what Wine 8 lacks:
 //
 //  - ProcessPrng, from which Go's runtime takes random numbers; forwarded to
 //    SystemFunction036 (RtlGenRandom).
 //  - An honest NtSetInformationFile. Wine 8 answers FileDispositionInformationEx
 //    with "not implemented", where a Windows without it says "not supported";
 //    only the second makes os.RemoveAll fall back to the older call.
+//  - While the lab is active (see link.h), the calls about files, links, volumes and
+//    mount points, answered by the simulated node. Only what a program opens
+//    with a path that begins with \\?\, itself and without following a link, is the
+//    node's: so csi-proxy works on the node, and Go's own library on Wine's files.
 //
 // Go looks every procedure up through the GetProcAddress entry in its own import
 // table and loads this library first of all, so replacing that one entry suffices.
-#include <windows.h>
-#include <winternl.h>
+#include "shim.h"
 
 #define STATUS_NOT_IMPLEMENTED_ ((NTSTATUS)0xC0000002)
 #define STATUS_NOT_SUPPORTED_ ((NTSTATUS)0xC00000BB)
 #define FILE_DISPOSITION_INFORMATION_EX 64
 
 BOOLEAN WINAPI SystemFunction036(PVOID buffer, ULONG length);
-
-typedef NTSTATUS(WINAPI *set_information_fn)(HANDLE, PIO_STATUS_BLOCK, PVOID, ULONG, ULONG);
-static set_information_fn real_set_information;
 
 __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE buffer, SIZE_T length) {
 	while (length > 0) {
@@ -31,17 +31,49 @@ __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE buffer, SIZE_T length) {
 	return TRUE;
 }
 
-static NTSTATUS WINAPI set_information(HANDLE file, PIO_STATUS_BLOCK io, PVOID data, ULONG size, ULONG class) {
-	NTSTATUS status = real_set_information(file, io, data, size, class);
+static NTSTATUS WINAPI my_NtSetInformationFile(HANDLE file, PIO_STATUS_BLOCK io, PVOID data, ULONG size, ULONG class) {
+	NTSTATUS status = NtSetInformationFile(file, io, data, size, (FILE_INFORMATION_CLASS)class);
 	if (class == FILE_DISPOSITION_INFORMATION_EX && status == STATUS_NOT_IMPLEMENTED_) return STATUS_NOT_SUPPORTED_;
 	return status;
 }
 
-static FARPROC WINAPI get_proc_address(HMODULE module, LPCSTR name) {
+#define STANDS_IN(name) {#name, (FARPROC)(void *)my_##name}
+
+static const struct {
+	const char *name;
+	FARPROC mine;
+} replaced[] = {
+	STANDS_IN(NtSetInformationFile),
+	STANDS_IN(CreateFileW),
+	STANDS_IN(CreateDirectoryW),
+	STANDS_IN(NtCreateFile),
+	STANDS_IN(CloseHandle),
+	STANDS_IN(GetFileAttributesW),
+	STANDS_IN(GetFileInformationByHandle),
+	STANDS_IN(GetFileInformationByHandleEx),
+	STANDS_IN(SetFileInformationByHandle),
+	STANDS_IN(GetFinalPathNameByHandleW),
+	STANDS_IN(ReadFile),
+	STANDS_IN(FlushFileBuffers),
+	STANDS_IN(DeviceIoControl),
+	STANDS_IN(FindFirstVolumeW),
+	STANDS_IN(FindNextVolumeW),
+	STANDS_IN(FindVolumeClose),
+	STANDS_IN(GetVolumePathNamesForVolumeNameW),
+	STANDS_IN(SetVolumeMountPointW),
+	STANDS_IN(DeleteVolumeMountPointW),
+	STANDS_IN(GetVolumeInformationW),
+	STANDS_IN(GetDiskFreeSpaceExW),
+};
+
+// A procedure that Windows does not have, or a name that another library gives to
+// something of its own, stays what it is.
+static FARPROC WINAPI my_GetProcAddress(HMODULE module, LPCSTR name) {
 	FARPROC proc = GetProcAddress(module, name);
-	if ((ULONG_PTR)name > 0xFFFF && lstrcmpA(name, "NtSetInformationFile") == 0) {
-		real_set_information = (set_information_fn)proc;
-		return (FARPROC)set_information;
+	BOOL byName = (ULONG_PTR)name > 0xFFFF;
+	if (!proc || !byName || (module != GetModuleHandleA("kernel32.dll") && module != GetModuleHandleA("ntdll.dll"))) return proc;
+	for (SIZE_T i = 0; i < ARRAYSIZE(replaced); i++) {
+		if (lstrcmpA(name, replaced[i].name) == 0) return replaced[i].mine;
 	}
 	return proc;
 }
@@ -66,7 +98,7 @@ BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, LPVOID reserved) {
 	(void)self, (void)reserved;
 	if (reason == DLL_PROCESS_ATTACH) {
 		FARPROC original = GetProcAddress(GetModuleHandleA("kernel32.dll"), "GetProcAddress");
-		replace_import(original, (FARPROC)get_proc_address);
+		replace_import(original, (FARPROC)(void *)my_GetProcAddress);
 	}
 	return TRUE;
 }
