@@ -1,59 +1,43 @@
 package wine
 
 import (
-	"io"
-	"strings"
+	"net"
 	"testing"
 
-	"github.com/csi-windows/csi-windows/test/upstream"
-	"github.com/csi-windows/csi-windows/wire"
+	"github.com/csi-windows/csi-windows/client"
+	"github.com/csi-windows/csi-windows/sim/control"
+	"github.com/csi-windows/csi-windows/test/wine/worlds"
 )
 
 // csi-proxy's whole client calls every method of every version of csi-proxy.exe
-// on its well-known pipes; the answer is right, and the node is changed as it says.
+// on its well-known pipes, on a simulated node inside the program.
 func TestEveryMethodOfEveryVersion(t *testing.T) {
-	n := startNode(t)
-	arrangers, called := worlds(), 0
-	for api, cases := range upstream.CasesByAPI() {
-		stub, err := upstream.Client(api.Group, api.Version)
-		if err != nil {
-			t.Errorf("%s: %v", api, err)
-			continue
-		}
-		for _, c := range cases {
-			called++
-			t.Run(c.Name(), func(t *testing.T) { runCase(n.on(t), c, stub, arrangers[worldOf(c)]) })
-		}
-		if err := stub.Close(); err != nil {
-			t.Errorf("%s: close: %v", api, err)
-		}
+	// Made first: it outlives csi-proxy.exe, which may keep files in it open.
+	folder, address := t.TempDir(), freeAddress(t)
+	p := start(t, simFlags(t, "-sim-control="+address, "-kubelet-path="+worlds.Root)...)
+	p.waitReady(t)
+	c, err := client.New(client.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	want := 0
-	for _, d := range wire.Describe() {
-		if d.API.Group != wire.GroupExtension {
-			want++
-		}
-	}
-	if called != want {
-		t.Errorf("%d methods were called, want %d", called, want)
-	}
+	node := control.NewClient(address)
+	t.Cleanup(func() {
+		node.Close()
+		_ = c.Close()
+	})
+	worlds.Run(t, worlds.Bed{
+		Control: node, Client: c, Folder: folder, NodePath: func(path string) string { return path },
+		Services: worlds.SimServices{Control: node},
+	})
 }
 
-// runCase arranges the node, makes the call and looks at what has changed.
-func runCase(n *node, c upstream.Case, stub io.Closer, arrange func(*node) world) {
-	if arrange == nil {
-		n.Fatalf("nothing is known of %s", worldOf(c))
-	}
-	defer n.reset()
-	w := arrange(n)
-	words := strings.NewReplacer(w.words...)
-	c.Request, c.Response = words.Replace(c.Request), words.Replace(c.Response)
-	messages, err := c.Do(n.Context(), stub)
+// freeAddress returns a loopback address that nobody listened on a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		n.Fatal(err)
+		t.Fatal(err)
 	}
-	if diff, err := c.Check(messages.Response); err != nil || diff != "" {
-		n.Errorf("answer (-want +got), error %v:\n%s", err, diff)
-	}
-	w.check()
+	defer listener.Close()
+	return listener.Addr().String()
 }

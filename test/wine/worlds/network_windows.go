@@ -1,4 +1,4 @@
-package wine
+package worlds
 
 import (
 	"os"
@@ -17,13 +17,6 @@ const (
 	initiator   = "MSiSCSI"
 )
 
-// States of services. Source: winsvc.h.
-const (
-	stopped = 1
-	running = 4
-	paused  = 7
-)
-
 var tablePortal = host.TargetPortal{Address: "10.0.0.1", Port: 3261}
 
 func filesystemWorlds() map[string]func(*node) world {
@@ -34,7 +27,7 @@ func filesystemWorlds() map[string]func(*node) world {
 		},
 		"Mkdir": func(n *node) world { return world{check: func() { n.has(root, "x") }} },
 		"Rmdir": func(n *node) world {
-			n.ok(n.control.MakeDir(n.Context(), objectPath))
+			n.ok(n.Control.MakeDir(n.Context(), objectPath))
 			return world{check: func() { n.has(root) }}
 		},
 		"Rmdir with force": func(n *node) world {
@@ -50,8 +43,8 @@ func filesystemWorlds() map[string]func(*node) world {
 			return world{check: func() { n.holds(linkPath+`\file`, "behind the link") }}
 		},
 		"IsSymlink": func(n *node) world {
-			n.ok(n.control.MakeDir(n.Context(), root+`\real`))
-			n.ok(n.control.MakeLink(n.Context(), objectPath, root+`\real`))
+			n.ok(n.Control.MakeDir(n.Context(), root+`\real`))
+			n.ok(n.Control.MakeLink(n.Context(), objectPath, root+`\real`))
 			return world{check: func() { n.has(root, "real", "x") }}
 		},
 	}
@@ -68,7 +61,7 @@ func networkWorlds() map[string]func(*node) world {
 		},
 		"RemoveSmbGlobalMapping": func(n *node) world {
 			share(n, "u", "pw")
-			n.ok(n.client.NewSmbGlobalMapping(n.Context(), `\\srv\share`, "", "u", "pw"))
+			n.ok(n.Client.NewSmbGlobalMapping(n.Context(), `\\srv\share`, "", "u", "pw"))
 			return world{check: func() { mapped(n) }}
 		},
 		"AddTargetPortal":      func(n *node) world { return world{targets(n), func() { n.portals(tablePortal) }} },
@@ -77,7 +70,7 @@ func networkWorlds() map[string]func(*node) world {
 		"ListTargetPortals":    listedPortals,
 		"ConnectTarget": func(n *node) world {
 			words := knownPortal(n)
-			n.ok(n.client.SetMutualChapSecret(n.Context(), tableSecret))
+			n.ok(n.Client.SetMutualChapSecret(n.Context(), tableSecret))
 			return world{words, func() { n.connectedTargets(tableIQN) }}
 		},
 		"DisconnectTarget": func(n *node) world { return world{connected(n), func() { n.connectedTargets() }} },
@@ -88,7 +81,7 @@ func networkWorlds() map[string]func(*node) world {
 		"SetMutualChapSecret": func(n *node) world {
 			words := knownPortal(n)
 			return world{words, func() { // the target accepts the initiator's secret now
-				n.ok(n.client.ConnectTarget(n.Context(), tablePortal, tableIQN, mutual()))
+				n.ok(n.Client.ConnectTarget(n.Context(), tablePortal, tableIQN, mutual()))
 			}}
 		},
 	}
@@ -100,14 +93,14 @@ func share(n *node, user, password string) {
 	folder := n.newFolder()
 	n.ok(os.Mkdir(filepath.Join(folder, "d"), 0o755))
 	n.ok(os.WriteFile(filepath.Join(folder, "d", "file"), []byte("on the share"), 0o644))
-	n.ok(n.control.SetSMBServer(n.Context(), sim.SMBServer{Name: "srv", Users: map[string]string{user: password},
-		Shares: []sim.SMBShare{{Name: "share", Folder: folder}}}))
+	n.ok(n.Control.SetSMBServer(n.Context(), sim.SMBServer{Name: "srv", Users: map[string]string{user: password},
+		Shares: []sim.SMBShare{{Name: "share", Folder: n.NodePath(folder)}}}))
 }
 
 // mapped fails the test unless just these shares are mapped.
 func mapped(n *node, want ...string) {
 	n.Helper()
-	list, err := n.client.ListSmbGlobalMappings(n.Context())
+	list, err := n.Client.ListSmbGlobalMappings(n.Context())
 	n.ok(err)
 	have := []string{}
 	for _, m := range list {
@@ -125,12 +118,14 @@ func mutual() host.ConnectOptions {
 // targets puts two targets on the network, the first with mutual CHAP and two units.
 func targets(n *node) (words []string) {
 	n.Helper()
-	unit := func() sim.DiskSpec { return sim.DiskSpec{Image: n.newFolder() + `\unit`, SizeBytes: 64 << 20} }
+	unit := func() sim.DiskSpec {
+		return sim.DiskSpec{Image: n.NodePath(filepath.Join(n.newFolder(), "unit")), SizeBytes: 64 << 20}
+	}
 	portals := []string{"10.0.0.1:3261"}
-	n.ok(n.control.SetService(n.Context(), sim.Service{Name: initiator, StartType: 2, State: running}))
-	n.ok(n.control.SetISCSITarget(n.Context(), sim.ISCSITarget{IQN: tableIQN, Portals: portals, LUNs: []sim.DiskSpec{unit(), unit()},
+	n.Services.SetInitiator(n.T, true)
+	n.ok(n.Control.SetISCSITarget(n.Context(), sim.ISCSITarget{IQN: tableIQN, Portals: portals, LUNs: []sim.DiskSpec{unit(), unit()},
 		ChapUser: "u", ChapSecret: tableSecret, MutualSecret: tableSecret}))
-	n.ok(n.control.SetISCSITarget(n.Context(), sim.ISCSITarget{IQN: otherIQN, Portals: portals, LUNs: []sim.DiskSpec{unit()}}))
+	n.ok(n.Control.SetISCSITarget(n.Context(), sim.ISCSITarget{IQN: otherIQN, Portals: portals, LUNs: []sim.DiskSpec{unit()}}))
 	return []string{"iqn.x", tableIQN}
 }
 
@@ -138,7 +133,7 @@ func targets(n *node) (words []string) {
 func knownPortal(n *node) (words []string) {
 	n.Helper()
 	words = targets(n)
-	n.ok(n.client.AddTargetPortal(n.Context(), tablePortal))
+	n.ok(n.Client.AddTargetPortal(n.Context(), tablePortal))
 	return words
 }
 
@@ -146,17 +141,17 @@ func knownPortal(n *node) (words []string) {
 func connected(n *node) (words []string) {
 	n.Helper()
 	words = knownPortal(n)
-	n.ok(n.client.SetMutualChapSecret(n.Context(), tableSecret))
-	n.ok(n.client.ConnectTarget(n.Context(), tablePortal, tableIQN, mutual()))
+	n.ok(n.Client.SetMutualChapSecret(n.Context(), tableSecret))
+	n.ok(n.Client.ConnectTarget(n.Context(), tablePortal, tableIQN, mutual()))
 	return words
 }
 
 // listedPortals knows the two portals the table lists, whose ports are standard.
 func listedPortals(n *node) world {
 	targets(n)
-	n.ok(n.control.SetISCSITarget(n.Context(), sim.ISCSITarget{IQN: otherIQN, Portals: []string{"10.0.0.1:3260", "[fe80::1]:3260"}}))
+	n.ok(n.Control.SetISCSITarget(n.Context(), sim.ISCSITarget{IQN: otherIQN, Portals: []string{"10.0.0.1:3260", "[fe80::1]:3260"}}))
 	for _, address := range []string{"10.0.0.1", "fe80::1"} {
-		n.ok(n.client.AddTargetPortal(n.Context(), host.TargetPortal{Address: address}))
+		n.ok(n.Client.AddTargetPortal(n.Context(), host.TargetPortal{Address: address}))
 	}
 	return world{[]string{`"fe80::1"`, `"fe80::1","target_port":3260`}, nothing}
 }
@@ -166,13 +161,10 @@ func systemWorlds() map[string]func(*node) world {
 		"GetBIOSSerialNumber": func(*node) world { return world{[]string{"VMware-56 4d", "SIM-0000-0001"}, nothing} },
 		"StartService":        func(n *node) world { return world{check: func() { n.inState(initiator, running) }} },
 		"StopService": func(n *node) world {
-			n.ok(n.control.SetService(n.Context(), sim.Service{Name: initiator, StartType: 2, State: running}))
-			n.ok(n.control.SetService(n.Context(), sim.Service{Name: "Needs", StartType: 2, State: running, DependsOn: []string{initiator}}))
-			return world{check: func() { n.inState(initiator, stopped); n.inState("Needs", stopped) }}
+			n.Services.SetInitiator(n.T, true)
+			needs := n.Services.AddDependent(n.T)
+			return world{check: func() { n.inState(initiator, stopped); n.inState(needs, stopped) }}
 		},
-		"GetService": func(n *node) world {
-			n.ok(n.control.SetService(n.Context(), sim.Service{Name: initiator, DisplayName: "Schnörkel", StartType: 3, State: paused}))
-			return world{check: func() { n.inState(initiator, paused) }}
-		},
+		"GetService": func(n *node) world { return world{n.Services.AddDescribed(n.T), nothing} },
 	}
 }

@@ -1,19 +1,20 @@
-package wine
+package worlds
 
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
-	"github.com/csi-windows/csi-windows/sim/control"
 )
+
+// arrivalTime bounds the wait for a volume after a boot.
+const arrivalTime = 10 * time.Second
 
 // The working folder, and the paths below it, that the cases of package upstream use.
 const (
@@ -23,54 +24,19 @@ const (
 	linkPath   = root + `\l`
 )
 
-// node is the simulated node inside a running csi-proxy.exe. Tests arrange it
-// through its control interface and our own client, and look at it through control.
+// node is the bed in one test.
 type node struct {
 	*testing.T
-	control *control.Client
-	client  *client.Client
-	// files is a real folder for images and shares. It outlives csi-proxy.exe,
-	// which may keep files in it open.
-	files string
+	Bed
 }
 
-// startNode starts csi-proxy.exe with a node that can be controlled.
-func startNode(t *testing.T) *node {
-	t.Helper()
-	files, address := t.TempDir(), freeAddress(t)
-	p := start(t, simFlags(t, "-sim-control="+address, "-kubelet-path="+root)...)
-	p.waitReady(t)
-	c, err := client.New(client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &node{T: t, control: control.NewClient(address), client: c, files: files}
-	t.Cleanup(func() {
-		n.control.Close()
-		_ = c.Close()
-	})
-	n.ok(n.control.MakeDir(t.Context(), root))
-	return n
-}
-
-// freeAddress returns a loopback address that nobody listened on a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
-// on returns the node for a subtest.
-func (n *node) on(t *testing.T) *node { return &node{t, n.control, n.client, n.files} }
+// on returns the bed for a subtest.
+func (n *node) on(t *testing.T) *node { return &node{t, n.Bed} }
 
 // newFolder makes a real folder.
 func (n *node) newFolder() string {
 	n.Helper()
-	folder, err := os.MkdirTemp(n.files, "")
+	folder, err := os.MkdirTemp(n.Folder, "")
 	n.ok(err)
 	return folder
 }
@@ -88,43 +54,43 @@ func (n *node) reset() {
 	n.Helper()
 	ctx := n.Context()
 	for _, iqn := range []string{tableIQN, otherIQN} {
-		_ = n.control.RemoveISCSITarget(ctx, iqn) // there may be none
+		_ = n.Control.RemoveISCSITarget(ctx, iqn) // there may be none
 	}
-	_ = n.control.RemoveSMBServer(ctx, "srv") // there may be none
-	n.ok(n.control.SetService(ctx, sim.Service{Name: initiator, DisplayName: "Microsoft iSCSI Initiator Service", StartType: 3, State: running}))
-	portals, err := n.client.ListTargetPortals(ctx)
+	_ = n.Control.RemoveSMBServer(ctx, "srv") // there may be none
+	n.Services.SetInitiator(n.T, true)
+	portals, err := n.Client.ListTargetPortals(ctx)
 	n.ok(err)
 	for _, p := range portals {
-		n.ok(n.client.RemoveTargetPortal(ctx, p))
+		n.ok(n.Client.RemoveTargetPortal(ctx, p))
 	}
-	mappings, err := n.client.ListSmbGlobalMappings(ctx)
+	mappings, err := n.Client.ListSmbGlobalMappings(ctx)
 	n.ok(err)
 	for _, m := range mappings {
-		n.ok(n.client.RemoveSmbGlobalMapping(ctx, m.RemotePath))
+		n.ok(n.Client.RemoveSmbGlobalMapping(ctx, m.RemotePath))
 	}
-	names, err := n.control.ListDir(ctx, root)
+	names, err := n.Control.ListDir(ctx, root)
 	n.ok(err)
 	for _, name := range names {
-		n.ok(n.client.Rmdir(ctx, root+`\`+name, true))
+		n.ok(n.Client.Rmdir(ctx, root+`\`+name, true))
 	}
-	disks, err := n.control.Disks(ctx)
+	disks, err := n.Control.Disks(ctx)
 	n.ok(err)
 	for _, d := range disks {
 		if !d.System {
-			n.ok(n.control.DetachDisk(ctx, d.Number))
+			n.ok(n.Control.DetachDisk(ctx, d.Number))
 		}
 	}
-	n.ok(n.control.SetService(ctx, sim.Service{Name: initiator, DisplayName: "Microsoft iSCSI Initiator Service", StartType: 3, State: stopped}))
+	n.Services.SetInitiator(n.T, false)
 }
 
 // attach plugs a disk in.
 func (n *node) attach(spec sim.DiskSpec) uint32 {
 	n.Helper()
-	spec.Image = n.newFolder() + `\disk.img`
+	spec.Image = n.NodePath(filepath.Join(n.newFolder(), "disk.img"))
 	if spec.SizeBytes == 0 {
 		spec.SizeBytes = 64 << 20
 	}
-	number, err := n.control.AttachDisk(n.Context(), spec)
+	number, err := n.Control.AttachDisk(n.Context(), spec)
 	n.ok(err)
 	return number
 }
@@ -132,7 +98,7 @@ func (n *node) attach(spec sim.DiskSpec) uint32 {
 // disk is a disk as the node has it.
 func (n *node) disk(number uint32) sim.DiskStatus {
 	n.Helper()
-	disks, err := n.control.Disks(n.Context())
+	disks, err := n.Control.Disks(n.Context())
 	n.ok(err)
 	i := slices.IndexFunc(disks, func(d sim.DiskStatus) bool { return d.Number == number })
 	if i < 0 {
@@ -145,7 +111,7 @@ func (n *node) disk(number uint32) sim.DiskStatus {
 func (n *node) volume(sizeBytes int64) (disk uint32, id string) {
 	n.Helper()
 	disk = n.attach(sim.DiskSpec{SizeBytes: sizeBytes, Bus: "NVMe"})
-	n.ok(n.client.PartitionDisk(n.Context(), disk))
+	n.ok(n.Client.PartitionDisk(n.Context(), disk))
 	volumes := n.disk(disk).Volumes
 	if len(volumes) != 1 {
 		n.Fatalf("volumes of disk %d: %q", disk, volumes)
@@ -157,7 +123,7 @@ func (n *node) volume(sizeBytes int64) (disk uint32, id string) {
 func (n *node) formatted(sizeBytes int64) (disk uint32, id string) {
 	n.Helper()
 	disk, id = n.volume(sizeBytes)
-	n.ok(n.client.FormatVolume(n.Context(), id))
+	n.ok(n.Client.FormatVolume(n.Context(), id))
 	return disk, id
 }
 
@@ -165,7 +131,7 @@ func (n *node) formatted(sizeBytes int64) (disk uint32, id string) {
 func (n *node) mounted() (disk uint32, id string) {
 	n.Helper()
 	disk, id = n.formatted(64 << 20)
-	n.ok(n.client.MountVolume(n.Context(), id, mountPath))
+	n.ok(n.Client.MountVolume(n.Context(), id, mountPath))
 	n.write(mountPath+`\f`, "on the volume")
 	return disk, id
 }
@@ -173,13 +139,13 @@ func (n *node) mounted() (disk uint32, id string) {
 // write writes a file as a program on the node does.
 func (n *node) write(path, content string) {
 	n.Helper()
-	n.ok(n.control.WriteFile(n.Context(), path, []byte(content)))
+	n.ok(n.Control.WriteFile(n.Context(), path, []byte(content)))
 }
 
 // holds fails the test unless a file of the node has the content.
 func (n *node) holds(path, content string) {
 	n.Helper()
-	if got, err := n.control.ReadFile(n.Context(), path); err != nil || string(got) != content {
+	if got, err := n.Control.ReadFile(n.Context(), path); err != nil || string(got) != content {
 		n.Errorf("%s holds %q, %v; want %q", path, got, err, content)
 	}
 }
@@ -187,7 +153,7 @@ func (n *node) holds(path, content string) {
 // has fails the test unless a folder of the node holds just these names.
 func (n *node) has(folder string, want ...string) {
 	n.Helper()
-	names, err := n.control.ListDir(n.Context(), folder)
+	names, err := n.Control.ListDir(n.Context(), folder)
 	n.ok(err)
 	slices.Sort(names)
 	if !slices.Equal(names, want) {
@@ -195,15 +161,11 @@ func (n *node) has(folder string, want ...string) {
 	}
 }
 
-// inState fails the test unless a service of the node is in a state.
-func (n *node) inState(name string, state uint32) {
+// inState fails the test unless a service is in a state.
+func (n *node) inState(name string, want uint32) {
 	n.Helper()
-	services, err := n.control.Services(n.Context())
-	n.ok(err)
-	for _, s := range services {
-		if s.Name == name && s.State != state {
-			n.Errorf("service %s is in state %d, want %d", name, s.State, state)
-		}
+	if have := n.Services.State(n.T, name); have != want {
+		n.Errorf("service %s is in state %d, want %d", name, have, want)
 	}
 }
 
@@ -211,12 +173,12 @@ func (n *node) inState(name string, state uint32) {
 // waits until a volume has arrived again.
 func (n *node) powerCycle(id string) {
 	n.Helper()
-	n.ok(n.control.PowerCut(n.Context()))
-	n.ok(n.control.Boot(n.Context()))
-	ctx, cancel := context.WithTimeout(n.Context(), quickTime)
+	n.ok(n.Control.PowerCut(n.Context()))
+	n.ok(n.Control.Boot(n.Context()))
+	ctx, cancel := context.WithTimeout(n.Context(), arrivalTime)
 	defer cancel()
 	for {
-		_, err := n.client.GetVolume(ctx, id)
+		_, err := n.Client.GetVolume(ctx, id)
 		if err == nil {
 			return
 		}
@@ -231,7 +193,7 @@ func (n *node) powerCycle(id string) {
 // connectedTargets fails the test unless just these targets have a session.
 func (n *node) connectedTargets(want ...string) {
 	n.Helper()
-	targets, err := n.client.ListTargets(n.Context())
+	targets, err := n.Client.ListTargets(n.Context())
 	n.ok(err)
 	have := []string{}
 	for _, t := range targets {
@@ -247,7 +209,7 @@ func (n *node) connectedTargets(want ...string) {
 // portals fails the test unless the initiator knows just these portals.
 func (n *node) portals(want ...host.TargetPortal) {
 	n.Helper()
-	if have, err := n.client.ListTargetPortals(n.Context()); err != nil || fmt.Sprint(have) != fmt.Sprint(want) {
+	if have, err := n.Client.ListTargetPortals(n.Context()); err != nil || fmt.Sprint(have) != fmt.Sprint(want) {
 		n.Errorf("the initiator knows %v, %v; want %v", have, err, want)
 	}
 }

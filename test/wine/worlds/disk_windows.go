@@ -1,4 +1,4 @@
-package wine
+package worlds
 
 import (
 	"encoding/json"
@@ -65,7 +65,7 @@ func diskWorlds() map[string]func(*node) world {
 	}
 	online := func(n *node) (uint32, []string) {
 		number, words := dataDisk(n)
-		n.ok(n.client.SetDiskState(n.Context(), number, true))
+		n.ok(n.Client.SetDiskState(n.Context(), number, true))
 		return number, words
 	}
 	return map[string]func(*node) world{
@@ -80,7 +80,7 @@ func diskWorlds() map[string]func(*node) world {
 		},
 		"Rescan": func(n *node) world {
 			number, words := online(n)
-			n.ok(n.control.GrowDisk(n.Context(), number, 256<<20))
+			n.ok(n.Control.GrowDisk(n.Context(), number, 256<<20))
 			return world{words, func() {
 				if size := n.disk(number).SizeBytes; size != 256<<20 {
 					n.Errorf("the node sees %d bytes after the rescan", size)
@@ -93,7 +93,7 @@ func diskWorlds() map[string]func(*node) world {
 		},
 		"SetDiskState": func(n *node) world {
 			number, words := dataDisk(n)
-			n.ok(n.client.SetDiskState(n.Context(), number, false))
+			n.ok(n.Client.SetDiskState(n.Context(), number, false))
 			if !n.disk(number).Offline {
 				n.Fatal("the disk is online")
 			}
@@ -170,7 +170,7 @@ func volumeWorlds() map[string]func(*node) world {
 func measuredVolume(n *node) world {
 	disk, id := n.mounted()
 	n.write(mountPath+`\big`, strings.Repeat("x", 3<<20))
-	info, err := n.client.GetVolume(n.Context(), id)
+	info, err := n.Client.GetVolume(n.Context(), id)
 	n.ok(err)
 	used := info.SizeBytes - info.FreeBytes
 	if used < 3<<20 {
@@ -184,9 +184,9 @@ func grownVolume(n *node) world {
 	const wantBytes = 5 << 30 // what the table asks for
 	disk, id := n.formatted(1 << 30)
 	n.write(id+"f", "before")
-	n.ok(n.control.GrowDisk(n.Context(), disk, 8<<30))
+	n.ok(n.Control.GrowDisk(n.Context(), disk, 8<<30))
 	return world{volumeWords(disk, id), func() {
-		info, err := n.client.GetVolume(n.Context(), id)
+		info, err := n.Client.GetVolume(n.Context(), id)
 		n.ok(err)
 		if info.SizeBytes > wantBytes || info.SizeBytes < wantBytes-wantBytes/50 {
 			n.Errorf("the file system has %d bytes, want about %d", info.SizeBytes, int64(wantBytes))
