@@ -28,8 +28,9 @@ const (
 const (
 	mib = int64(1) << 20
 	gib = int64(1) << 30
-	// waitMax bounds every wait of a test; long, as the machine may be busy.
+	// Bounds of one wait and of a test; long, as the machine may be busy.
 	waitMax = time.Minute
+	testMax = 5 * time.Minute
 )
 
 // both is share mode that a file system on the device does not object to.
@@ -57,7 +58,10 @@ type lab struct {
 // open connects to the node and takes away what tests before have left.
 func open(t testing.TB) *lab {
 	t.Helper()
-	l := &lab{TB: t, ctx: t.Context(), api: win32.System(), address: environment(t, controlVariable)}
+	// Cleanups need the context too, and a test's own has ended by then.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), testMax)
+	t.Cleanup(cancel)
+	l := &lab{TB: t, ctx: ctx, api: win32.System(), address: environment(t, controlVariable)}
 	client, err := standin.Dial(l.ctx, environment(t, standinVariable))
 	l.ok(err)
 	l.direct = direct{client, rest{l.api}}
@@ -65,7 +69,6 @@ func open(t testing.TB) *lab {
 	l.post("reset")
 	l.post("node/reset")
 	t.Cleanup(func() {
-		l.ctx = context.Background()
 		l.ok(l.control.ClearFaults(l.ctx))
 		l.post("reset")
 		l.control.Close()
@@ -86,9 +89,7 @@ func environment(t testing.TB, name string) string {
 // post sends a control request of the stand-in link.
 func (l *lab) post(request string) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), waitMax)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+l.address+"/standin/"+request, nil)
+	r, err := http.NewRequestWithContext(l.ctx, http.MethodPost, "http://"+l.address+"/standin/"+request, nil)
 	l.ok(err)
 	reply, err := http.DefaultClient.Do(r)
 	l.ok(err)
@@ -194,6 +195,6 @@ func (l *lab) eventually(what string, is func() bool) {
 // in is the lab for a subtest.
 func (l *lab) in(t *testing.T) *lab {
 	sub := *l
-	sub.TB, sub.ctx = t, t.Context()
+	sub.TB = t
 	return &sub
 }

@@ -6,6 +6,7 @@
 //  - An honest NtSetInformationFile. Wine 8 answers FileDispositionInformationEx
 //    with "not implemented", where a Windows without it says "not supported";
 //    only the second makes os.RemoveAll fall back to the older call.
+//  - Services that need others (services.c).
 //  - While the lab is active (see link.h), the calls about files, links, volumes and
 //    mount points, answered by the simulated node. Only what a program opens
 //    with a path that begins with \\?\, itself and without following a link, is the
@@ -64,6 +65,10 @@ static const struct {
 	STANDS_IN(DeleteVolumeMountPointW),
 	STANDS_IN(GetVolumeInformationW),
 	STANDS_IN(GetDiskFreeSpaceExW),
+	STANDS_IN(OpenServiceW),
+	STANDS_IN(CloseServiceHandle),
+	STANDS_IN(EnumDependentServicesW),
+	STANDS_IN(ControlService),
 };
 
 // A procedure that Windows does not have, or a name that another library gives to
@@ -71,7 +76,11 @@ static const struct {
 static FARPROC WINAPI my_GetProcAddress(HMODULE module, LPCSTR name) {
 	FARPROC proc = GetProcAddress(module, name);
 	BOOL byName = (ULONG_PTR)name > 0xFFFF;
-	if (!proc || !byName || (module != GetModuleHandleA("kernel32.dll") && module != GetModuleHandleA("ntdll.dll"))) return proc;
+	if (!proc || !byName ||
+		(module != GetModuleHandleA("kernel32.dll") && module != GetModuleHandleA("ntdll.dll") &&
+		 module != GetModuleHandleA("advapi32.dll"))) {
+		return proc;
+	}
 	for (SIZE_T i = 0; i < ARRAYSIZE(replaced); i++) {
 		if (lstrcmpA(name, replaced[i].name) == 0) return replaced[i].mine;
 	}

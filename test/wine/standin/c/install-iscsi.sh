@@ -7,7 +7,7 @@ source "$here/../../env.sh"
 
 built=$(mktemp --suffix=.exe)
 trap 'rm -f "$built"' EXIT
-x86_64-w64-mingw32-gcc -Wall -Wextra -Werror -O2 -s -o "$built" "$here/iscsisvc.c" "$here/link.c" -lws2_32 -ladvapi32
+x86_64-w64-mingw32-gcc -Wall -Wextra -Werror -O2 -s -municode -o "$built" "$here/iscsisvc.c" "$here/link.c" -lws2_32 -ladvapi32
 
 "$wine" sc.exe stop MSiSCSI >/dev/null 2>&1 || true
 install -m 755 "$built" "$WINEPREFIX/drive_c/windows/system32/csiiscsi.exe"

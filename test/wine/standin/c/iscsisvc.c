@@ -3,20 +3,21 @@
 // answers its iSCSI classes accordingly, so that starting the service through the
 // service manager has the effect that it has on Windows.
 //
-// As `csiiscsi.exe report` it tells a node that has just come up which state the service
-// is in. Without an active lab the service starts and stops, and nobody hears of it.
+// `csiiscsi.exe -report` tells a node that has just come up which state the service is in.
+// `csiiscsi.exe NAME …` is a service of another name, for tests that need some; a node
+// that has no such service does not mind. Without an active lab nobody hears of anything.
 #include "link.h"
 
-#define NAME L"MSiSCSI"
 #define WAIT_HINT_MILLISECONDS 10000
 
+static const WCHAR *name = L"MSiSCSI";
 static SERVICE_STATUS_HANDLE status;
 static HANDLE stop;
 
 static BOOL tell(WORD operation) {
 	csi_buffer in = {0};
 	csi_answer out;
-	csi_put_text(&in, NAME, -1);
+	csi_put_text(&in, name, -1);
 	BOOL ok = csi_call(operation, &in, &out) && out.status == 0;
 	csi_answer_free(&out);
 	return ok;
@@ -50,7 +51,7 @@ static DWORD WINAPI control(DWORD code, DWORD type, void *data, void *context) {
 static void WINAPI serve(DWORD count, WCHAR **arguments) {
 	(void)count, (void)arguments;
 	stop = CreateEventW(NULL, TRUE, FALSE, NULL);
-	status = RegisterServiceCtrlHandlerExW(NAME, control, NULL);
+	status = RegisterServiceCtrlHandlerExW(name, control, NULL);
 	if (!status) return;
 	setState(SERVICE_START_PENDING);
 	tell(CSI_SERVICE_STARTED);
@@ -64,7 +65,7 @@ static void WINAPI serve(DWORD count, WCHAR **arguments) {
 static int report(void) {
 	SERVICE_STATUS now = {0};
 	SC_HANDLE manager = OpenSCManagerW(NULL, NULL, SC_MANAGER_CONNECT);
-	SC_HANDLE service = manager ? OpenServiceW(manager, NAME, SERVICE_QUERY_STATUS) : NULL;
+	SC_HANDLE service = manager ? OpenServiceW(manager, name, SERVICE_QUERY_STATUS) : NULL;
 	BOOL known = service && QueryServiceStatus(service, &now);
 	if (service) CloseServiceHandle(service);
 	if (manager) CloseServiceHandle(manager);
@@ -72,8 +73,9 @@ static int report(void) {
 	return tell(now.dwCurrentState == SERVICE_RUNNING ? CSI_SERVICE_STARTED : CSI_SERVICE_STOPPED) ? 0 : 2;
 }
 
-int main(int count, char **arguments) {
-	if (count == 2 && lstrcmpA(arguments[1], "report") == 0) return report();
-	SERVICE_TABLE_ENTRYW table[] = {{(WCHAR *)NAME, serve}, {NULL, NULL}};
+int wmain(int count, WCHAR **arguments) {
+	if (count == 2 && lstrcmpW(arguments[1], L"-report") == 0) return report();
+	if (count > 1) name = arguments[1];
+	SERVICE_TABLE_ENTRYW table[] = {{(WCHAR *)name, serve}, {NULL, NULL}};
 	return StartServiceCtrlDispatcherW(table) ? 0 : 1;
 }
