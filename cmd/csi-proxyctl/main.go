@@ -1,6 +1,7 @@
 // Command csi-proxyctl is an operator's look at the storage of a node, through
 // the pipes of a csi-proxy. It works against any csi-proxy; what an older or
-// foreign one cannot tell is left blank or put together from what it can.
+// foreign one cannot tell is left blank or put together from what it can. Its
+// conformance verb checks what a csi-proxy does.
 package main
 
 import (

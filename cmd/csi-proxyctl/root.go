@@ -57,14 +57,14 @@ func newRoot(env environment) *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
 		Use:           "csi-proxyctl",
-		Short:         "Look at the storage of a Windows node through its csi-proxy",
+		Short:         "Look at the storage of a Windows node through its csi-proxy, and check what it does",
 		Version:       version.Full(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().StringVar(&o.socketDir, "socket-dir", "", "folder of the sockets of a csi-proxy off Windows")
 	root.PersistentFlags().DurationVar(&o.timeout, "timeout", defaultTimeout, "time for the whole command")
-	root.AddCommand(newGet(env, o))
+	root.AddCommand(newGet(env, o), newConformance(env, o))
 	return root
 }
 

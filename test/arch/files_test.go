@@ -25,9 +25,11 @@ type sourceFile struct {
 
 func (f *sourceFile) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// isProduct reports whether the file is part of the programs.
+// isProduct reports whether the file is part of the programs. The conformance suite
+// is: csi-proxyctl has it.
 func (f *sourceFile) isProduct() bool {
-	return !f.isTest() && !strings.HasPrefix(f.path, "test/") && !strings.HasPrefix(f.path, "tools/")
+	isTool := strings.HasPrefix(f.path, "test/") && !strings.HasPrefix(f.path, "test/conformance/") || strings.HasPrefix(f.path, "tools/")
+	return !f.isTest() && !isTool
 }
 
 func (f *sourceFile) at(node ast.Node) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
+	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/sim/image"
 	"github.com/csi-windows/csi-windows/test/conformance"
 )
@@ -35,6 +36,24 @@ var _ conformance.Scratch = (*Scratch)(nil)
 // New makes a Scratch that keeps its images in a folder.
 func New(node sim.DiskController, dir string) *Scratch { return &Scratch{node: node, dir: dir} }
 
+// Remote is a simulated node in another process: its files, and scratch disks on it.
+type Remote struct {
+	conformance.Files
+	conformance.Scratch
+	client *control.Client
+}
+
+// Dial makes a Remote of the node with a control address, see sim/control. Images
+// lie in a folder, that for temporary files when dir is empty. It connects when it
+// is used.
+func Dial(address, dir string) *Remote {
+	client := control.NewClient(address)
+	return &Remote{Files: client, Scratch: New(client, dir), client: client}
+}
+
+// Close drops the connections.
+func (r *Remote) Close() { r.client.Close() }
+
 // disk is a disk in an image file.
 type disk struct {
 	node      sim.DiskController
@@ -48,6 +67,9 @@ type disk struct {
 // offline and read-only, as a cloud's disks do.
 func (s *Scratch) Create(ctx context.Context, sizeBytes int64) (conformance.Disk, error) {
 	folder, err := os.MkdirTemp(s.dir, "scratch")
+	if err == nil {
+		folder, err = filepath.Abs(folder) // the node's process may be in another folder
+	}
 	if err != nil {
 		return nil, err
 	}
