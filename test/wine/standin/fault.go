@@ -25,6 +25,9 @@ const (
 	FaultGarbage = "garbage"
 	// FaultNull answers with every property and out-parameter NULL.
 	FaultNull = "null"
+	// FaultReturn lets a method run and answers with a return value of the
+	// fault's, and its text in an embedded MSFT_StorageExtendedStatus.
+	FaultReturn = "return"
 	// FaultHRESULT answers with a status of its own: an HRESULT, or a Windows
 	// error number for the operations that have those.
 	FaultHRESULT = "hresult"
@@ -40,8 +43,8 @@ type Fault struct {
 	Class  string `json:"class,omitempty"`
 	Method string `json:"method,omitempty"`
 	Kind   string `json:"kind"`
-	// Code is the status of FaultHRESULT; Win32 and Text are what the provider
-	// says beside an HRESULT.
+	// Code is the status of FaultHRESULT or the return value of FaultReturn; Win32
+	// and Text are what the provider says beside an HRESULT.
 	Code  uint32 `json:"code,omitempty"`
 	Win32 uint32 `json:"win32,omitempty"`
 	Text  string `json:"text,omitempty"`
@@ -55,12 +58,12 @@ type Fault struct {
 
 // check refuses what nobody can carry out.
 func (f *Fault) check() error {
-	kinds := []string{FaultHang, FaultDie, FaultSlow, FaultGarbage, FaultNull, FaultHRESULT}
+	kinds := []string{FaultHang, FaultDie, FaultSlow, FaultGarbage, FaultNull, FaultReturn, FaultHRESULT}
 	if !slices.Contains(kinds, f.Kind) {
 		return fmt.Errorf("fault: no kind %q", f.Kind)
 	}
-	if f.Kind == FaultHRESULT && f.Code == 0 {
-		return errors.New("fault: kind hresult needs a code")
+	if (f.Kind == FaultHRESULT || f.Kind == FaultReturn) && f.Code == 0 {
+		return fmt.Errorf("fault: kind %s needs a code", f.Kind)
 	}
 	if f.Op == "" {
 		return nil
@@ -203,12 +206,25 @@ func (c *call) pause(d time.Duration) error {
 	}
 }
 
-// spoil makes values NULL when the fault says so.
+// spoil makes values NULL, or puts others in their place, when the fault says so.
 func (c *call) spoil(values cim.Values) {
-	if c.fault == nil || c.fault.Kind != FaultNull {
+	if c.fault == nil {
 		return
 	}
-	for name := range values {
+	if c.fault.Kind == FaultReturn && c.op == OpExec {
+		values["ReturnValue"] = c.fault.Code
+		values["ExtendedStatus"] = cim.Instance{Class: "MSFT_StorageExtendedStatus", Props: cim.Values{
+			"CIMStatusCode": c.fault.Code, "Message": c.fault.Text,
+		}}
+		return
+	}
+	if c.fault.Kind != FaultNull {
+		return
+	}
+	for name, value := range values {
 		values[name] = nil
+		if t, ok := typeOf(value); ok {
+			values[name] = null(t)
+		}
 	}
 }

@@ -13,6 +13,9 @@ import (
 // nestingMax bounds objects inside objects.
 const nestingMax = 8
 
+// null is NULL of a type, where nothing else tells the type.
+type null sim.CIMType
+
 // describe gives a class's declaration.
 type describe func(class string) (sim.ClassDescription, error)
 
@@ -110,6 +113,10 @@ func sameForm(declared, actual sim.CIMType) bool {
 // value writes a value with its type. declared counts where the value cannot
 // tell: for NULL, and for types that share a Go type.
 func (b *body) value(value any, declared sim.CIMType, classes describe) error {
+	if t, ok := value.(null); ok {
+		b.null(sim.CIMType(t))
+		return nil
+	}
 	actual, known := typeOf(value)
 	switch {
 	case value == nil:

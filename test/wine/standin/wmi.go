@@ -109,10 +109,24 @@ func runExec(c *call) error {
 	for name, value := range result.Out {
 		out[name] = value
 	}
+	if c.hasExtendedStatus() {
+		out["ExtendedStatus"] = null(sim.CIMObject)
+	}
 	c.spoil(out)
 	c.out.u8(1)
 	c.out.count(len(out))
 	return c.out.named(out, c.classes(namespace))
+}
+
+// hasExtendedStatus tells the methods that have an out-parameter ExtendedStatus,
+// which is NULL when there is nothing to say. Source: the schemas of the
+// classes; MSFT_Volume.Flush has none.
+func (c *call) hasExtendedStatus() bool {
+	switch strings.ToLower(c.subject) {
+	case "msft_disk", "msft_partition", "msft_volume":
+		return !strings.EqualFold(c.method, "Flush")
+	}
+	return false
 }
 
 func runNamespace(c *call) error {
