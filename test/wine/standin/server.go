@@ -31,6 +31,9 @@ type Node interface {
 	// AttachDisk and DetachDisk plug and pull disks.
 	AttachDisk(ctx context.Context, spec sim.DiskSpec) (number uint32, err error)
 	DetachDisk(ctx context.Context, number uint32) error
+	// GrowDisk makes a disk's medium larger, and CorruptDisk overwrites bytes of it.
+	GrowDisk(ctx context.Context, number uint32, sizeBytes int64) error
+	CorruptDisk(ctx context.Context, number uint32, offsetBytes int64, data []byte) error
 	// ReadFile and WriteFile read and make whole files by node path.
 	ReadFile(ctx context.Context, path string) ([]byte, error)
 	WriteFile(ctx context.Context, path string, data []byte) error
@@ -105,7 +108,8 @@ func NewServer(node Node, config Config) *Server {
 
 func operations() map[Op]operation {
 	all := map[Op]operation{}
-	for _, part := range []map[Op]operation{wmiOperations(), fileOperations(), volumeOperations(), deviceOperations(), diskOperations()} {
+	for _, part := range []map[Op]operation{wmiOperations(), fileOperations(), volumeOperations(), deviceOperations(), diskOperations(),
+		writeOperations()} {
 		for op, o := range part {
 			all[op] = o
 		}

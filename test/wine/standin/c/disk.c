@@ -190,6 +190,10 @@ static void fill(diskRequest *request, IRP *irp, const IO_STACK_LOCATION *stack)
 		request->offset = (ULONGLONG)stack->Parameters.Read.ByteOffset.QuadPart;
 		request->outSize = stack->Parameters.Read.Length;
 		break;
+	case ASK_WRITE:
+		request->offset = (ULONGLONG)stack->Parameters.Write.ByteOffset.QuadPart;
+		request->inSize = stack->Parameters.Write.Length;
+		break;
 	case ASK_CONTROL:
 		request->code = stack->Parameters.DeviceIoControl.IoControlCode;
 		request->inSize = stack->Parameters.DeviceIoControl.InputBufferLength;
@@ -203,6 +207,8 @@ static int kindOf(const IO_STACK_LOCATION *stack) {
 	switch (stack->MajorFunction) {
 	case IRP_MJ_READ:
 		return ASK_READ;
+	case IRP_MJ_WRITE:
+		return ASK_WRITE;
 	case IRP_MJ_FLUSH_BUFFERS:
 		return ASK_FLUSH;
 	}
@@ -236,6 +242,7 @@ NTSTATUS NTAPI DriverEntry(DRIVER_OBJECT *object, UNICODE_STRING *path) {
 	object->MajorFunction[IRP_MJ_CREATE] = create;
 	object->MajorFunction[IRP_MJ_CLOSE] = close;
 	object->MajorFunction[IRP_MJ_READ] = ask;
+	object->MajorFunction[IRP_MJ_WRITE] = ask;
 	object->MajorFunction[IRP_MJ_FLUSH_BUFFERS] = ask;
 	object->MajorFunction[IRP_MJ_DEVICE_CONTROL] = ask;
 	object->MajorFunction[IRP_MJ_FILE_SYSTEM_CONTROL] = ask;

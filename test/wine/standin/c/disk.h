@@ -19,7 +19,7 @@
 #define DISK_CLOSE 0x73144
 
 // What a device can be asked.
-enum { ASK_READ, ASK_FLUSH, ASK_CONTROL, ASK_CLOSE };
+enum { ASK_READ, ASK_WRITE, ASK_FLUSH, ASK_CONTROL, ASK_CLOSE };
 
 typedef struct diskFile diskFile;
 
@@ -30,7 +30,7 @@ typedef struct diskRequest {
 	diskFile *file;
 	int kind;
 	ULONG code; // of ASK_CONTROL
-	ULONGLONG offset; // of ASK_READ
+	ULONGLONG offset; // of ASK_READ and ASK_WRITE
 	// One buffer serves for what goes in and what comes out, as METHOD_BUFFERED has it.
 	UCHAR *buffer;
 	ULONG inSize, outSize;

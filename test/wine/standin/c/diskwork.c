@@ -85,6 +85,10 @@ static void put(const diskRequest *request, csi_buffer *in) {
 		csi_put_u64(in, request->offset);
 		csi_put_u32(in, request->outSize);
 		break;
+	case ASK_WRITE:
+		csi_put_u64(in, request->offset);
+		csi_put_bytes(in, request->buffer, request->inSize);
+		break;
 	case ASK_CONTROL:
 		csi_put_u32(in, request->code);
 		csi_put_bytes(in, request->buffer, request->inSize);
@@ -95,14 +99,19 @@ static void put(const diskRequest *request, csi_buffer *in) {
 
 static void forward(diskRequest *request) {
 	static const WORD operations[] = {
-		[ASK_READ] = CSI_READ_AT, [ASK_FLUSH] = CSI_FLUSH, [ASK_CONTROL] = CSI_DEVICE_IO_CONTROL};
+		[ASK_READ] = CSI_READ_AT,
+		[ASK_WRITE] = CSI_WRITE_AT,
+		[ASK_FLUSH] = CSI_FLUSH,
+		[ASK_CONTROL] = CSI_DEVICE_IO_CONTROL,
+	};
 	request->error = openFile(request->file, GENERIC_READ | GENERIC_WRITE, request->file->share);
 	if (request->error) return;
 	csi_buffer in = {0};
 	csi_answer out;
 	put(request, &in);
 	request->error = call(operations[request->kind], &in, &out);
-	if (request->kind != ASK_FLUSH && out.memory && out.body.size > out.body.at) {
+	if (request->kind == ASK_WRITE && !request->error) request->count = request->inSize;
+	if ((request->kind == ASK_READ || request->kind == ASK_CONTROL) && out.memory && out.body.size > out.body.at) {
 		const BYTE *data = csi_get_bytes(&out.body, &request->count);
 		if (request->count > request->outSize) request->count = request->outSize;
 		for (ULONG i = 0; i < request->count; i++) request->buffer[i] = data[i];

@@ -46,6 +46,7 @@ enum {
 	CSI_DISK_FREE_SPACE = 32,
 	CSI_FILE_ATTRIBUTES = 33,
 	CSI_CREATE_DIRECTORY = 34,
+	CSI_WRITE_AT = 35,
 
 	CSI_DEVICES = 48,
 	CSI_DEVICES_READY = 49,
@@ -59,6 +60,7 @@ enum {
 	CSI_PHYSICAL_PATH = 83,
 	CSI_CLOSE_DISK = 84,
 	CSI_OPEN_DISK = 85,
+	CSI_RESIZE_DISK = 86,
 };
 
 // csi_buffer is a request that is being written; it begins as all zeros.

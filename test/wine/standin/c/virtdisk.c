@@ -202,6 +202,21 @@ __declspec(dllexport) DWORD WINAPI DetachVirtualDisk(HANDLE handle, DWORD flags,
 	return error;
 }
 
+// The parameters are RESIZE_VIRTUAL_DISK_PARAMETERS of version 1: version, new size.
+__declspec(dllexport) DWORD WINAPI ResizeVirtualDisk(HANDLE handle, DWORD flags, const DWORD *parameters, OVERLAPPED *overlapped) {
+	ULONGLONG id;
+	if (flags || !parameters || parameters[0] != 1 || overlapped) return ERROR_INVALID_PARAMETER;
+	DWORD error = find(handle, &id);
+	if (error) return error;
+	csi_buffer in = {0};
+	csi_answer out = {0};
+	csi_put_u64(&in, *(const ULONGLONG *)(parameters + 2));
+	csi_put_u64(&in, id);
+	error = call(CSI_RESIZE_DISK, &in, &out);
+	csi_answer_free(&out);
+	return error;
+}
+
 // GetVirtualDiskPhysicalPath gives `\\.\PhysicalDriveN`; a buffer that is too small
 // gets nothing, and *size becomes what is needed.
 __declspec(dllexport) DWORD WINAPI GetVirtualDiskPhysicalPath(HANDLE handle, ULONG *size, WCHAR *path) {
