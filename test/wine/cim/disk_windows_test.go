@@ -1,6 +1,7 @@
 package cim
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -175,7 +176,7 @@ func (l *lab) growData(number uint32, id string) {
 func TestObjectPathOfADisk(t *testing.T) {
 	l := newLab(t)
 	d := l.disk(l.attach(sim.DiskSpec{}))
-	rows, err := l.session.Query(t.Context(), cim.NamespaceStorage, "SELECT ObjectId FROM MSFT_Disk WHERE Number = 1")
+	rows, err := l.session.Query(t.Context(), cim.NamespaceStorage, fmt.Sprintf("SELECT ObjectId FROM MSFT_Disk WHERE Number = %d", d.Number))
 	l.must(err)
 	id, _ := rows[0].Props["ObjectId"].(string)
 	path, err := cim.ObjectPath("MSFT_Disk", "ObjectId", id)

@@ -3,12 +3,33 @@
 #include "wbem.h"
 
 static LONG live;
+static LONG threadFaults;
 
-void objectMade(void) { InterlockedIncrement(&live); }
-void objectGone(void) { InterlockedDecrement(&live); }
+// inApartment reports whether the calling thread itself has entered the
+// multithreaded apartment, instead of profiting from another thread's.
+static BOOL inApartment(void) {
+	APTTYPE type;
+	APTTYPEQUALIFIER qualifier;
+	return CoGetApartmentType(&type, &qualifier) == S_OK && type == APTTYPE_MTA && qualifier == APTTYPEQUALIFIER_NONE;
+}
+
+DWORD objectMade(void) {
+	InterlockedIncrement(&live);
+	if (!inApartment()) InterlockedIncrement(&threadFaults);
+	return GetCurrentThreadId();
+}
+
+void objectGone(DWORD madeOn) {
+	if (madeOn != GetCurrentThreadId() || !inApartment()) InterlockedIncrement(&threadFaults);
+	InterlockedDecrement(&live);
+}
 
 // CsiWbemLiveObjects lets a test see objects that nobody released.
 __declspec(dllexport) LONG WINAPI CsiWbemLiveObjects(void) { return live; }
+
+// CsiWbemThreadFaults counts objects that were made or let go of on a thread outside
+// the apartment, or let go of on another thread than the one they were made on.
+__declspec(dllexport) LONG WINAPI CsiWbemThreadFaults(void) { return threadFaults; }
 
 HRESULT WINAPI unsupported(void *self) {
 	(void)self;
@@ -51,6 +72,7 @@ static HRESULT wineConnect(const BSTR space, IWbemServices **out) {
 typedef struct {
 	IWbemLocator iface;
 	LONG refs;
+	DWORD thread;
 } locator;
 
 static HRESULT WINAPI locatorQuery(IWbemLocator *self, REFIID iid, void **out) {
@@ -66,8 +88,9 @@ static ULONG WINAPI locatorAddRef(IWbemLocator *self) { return InterlockedIncrem
 static ULONG WINAPI locatorRelease(IWbemLocator *self) {
 	ULONG refs = InterlockedDecrement(&((locator *)self)->refs);
 	if (refs == 0) {
+		DWORD thread = ((locator *)self)->thread;
 		csi_free(self);
-		objectGone();
+		objectGone(thread);
 	}
 	return refs;
 }
@@ -130,7 +153,7 @@ static HRESULT WINAPI factoryCreate(IClassFactory *self, IUnknown *outer, REFIID
 	if (!l) return E_OUTOFMEMORY;
 	l->iface.lpVtbl = &locatorTable;
 	l->refs = 1;
-	objectMade();
+	l->thread = objectMade();
 	HRESULT hr = IWbemLocator_QueryInterface(&l->iface, iid, out);
 	IWbemLocator_Release(&l->iface);
 	return hr;

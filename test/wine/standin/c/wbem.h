@@ -16,9 +16,10 @@
 #define RPC_DISCONNECTED ((HRESULT)0x80010108)
 #define RPC_UNAVAILABLE ((HRESULT)0x800706BA)
 
-// Live COM objects of this library; a class object's count is not kept.
-void objectMade(void);
-void objectGone(void);
+// Every COM object of this library counts itself, the class object excepted.
+// objectMade returns the thread it was made on, which objectGone is told.
+DWORD objectMade(void);
+void objectGone(DWORD madeOn);
 
 // --- wbem_value.c: CIM values on the link, VARIANTs in COM
 

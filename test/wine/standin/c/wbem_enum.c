@@ -5,6 +5,7 @@
 typedef struct {
 	IEnumWbemClassObject iface;
 	LONG refs;
+	DWORD thread;
 	WCHAR *space;
 	BOOL waiting; // the answer is not here yet
 	csi_pending pending;
@@ -30,8 +31,9 @@ static ULONG WINAPI enumRelease(IEnumWbemClassObject *self) {
 		if (e->waiting) csi_abandon(&e->pending);
 		csi_answer_free(&e->answer);
 		csi_free(e->space);
+		DWORD thread = e->thread;
 		csi_free(e);
-		objectGone();
+		objectGone(thread);
 	}
 	return refs;
 }
@@ -112,6 +114,6 @@ IEnumWbemClassObject *newEnumerator(csi_pending *take, const WCHAR *space) {
 	e->space = copied;
 	e->waiting = TRUE;
 	e->pending = *take;
-	objectMade();
+	e->thread = objectMade();
 	return &e->iface;
 }

@@ -5,6 +5,7 @@
 typedef struct {
 	IErrorInfo iface;
 	LONG refs;
+	DWORD thread;
 	IWbemClassObject *details;
 } errorInfo;
 
@@ -24,8 +25,9 @@ static ULONG WINAPI errorRelease(IErrorInfo *self) {
 	ULONG refs = InterlockedDecrement(&e->refs);
 	if (refs == 0) {
 		IWbemClassObject_Release(e->details);
+		DWORD thread = e->thread;
 		csi_free(e);
-		objectGone();
+		objectGone(thread);
 	}
 	return refs;
 }
@@ -82,7 +84,7 @@ static void hand(IWbemClassObject *details) {
 	e->iface.lpVtbl = &errorTable;
 	e->refs = 1;
 	e->details = details;
-	objectMade();
+	e->thread = objectMade();
 	SetErrorInfo(0, &e->iface);
 	IErrorInfo_Release(&e->iface);
 }

@@ -6,6 +6,7 @@ enum { classGenus = 1, instanceGenus = 2 };
 typedef struct {
 	IWbemClassObject iface;
 	LONG refs;
+	DWORD thread;
 	int genus;
 	WCHAR *class;
 	properties all; // those of the system first
@@ -30,8 +31,9 @@ static ULONG WINAPI objectRelease(IWbemClassObject *self) {
 		freeProperties(&o->all);
 		freeMethods(&o->definition);
 		csi_free(o->class);
+		DWORD thread = o->thread;
 		csi_free(o);
-		objectGone();
+		objectGone(thread);
 	}
 	return refs;
 }
@@ -184,7 +186,7 @@ IWbemClassObject *newObject(const WCHAR *class, const WCHAR *path, const WCHAR *
 	o->at = -1;
 	o->genus = genus;
 	o->class = copyText(class);
-	objectMade();
+	o->thread = objectMade();
 	if (o->class && addSystem(o, path && *path ? path : NULL, space && *space ? space : NULL, take)) return &o->iface;
 	freeProperties(take);
 	objectRelease(&o->iface);

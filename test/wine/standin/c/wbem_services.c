@@ -13,6 +13,7 @@ typedef struct {
 	IWbemServices iface;
 	IClientSecurity security;
 	LONG refs;
+	DWORD thread;
 	WCHAR *space;
 	IWbemServices *wine; // NULL when the namespace is the node's alone
 	SRWLOCK lock;        // of the verdicts
@@ -44,8 +45,9 @@ static ULONG WINAPI servicesRelease(IWbemServices *self) {
 	}
 	if (s->wine) IWbemServices_Release(s->wine);
 	csi_free(s->space);
+	DWORD thread = s->thread;
 	csi_free(s);
-	objectGone();
+	objectGone(thread);
 	return 0;
 }
 
@@ -317,6 +319,6 @@ IWbemServices *newServices(const WCHAR *space, IWbemServices *wine) {
 	s->refs = 1;
 	s->space = copied;
 	s->wine = wine;
-	objectMade();
+	s->thread = objectMade();
 	return &s->iface;
 }

@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <wchar.h>
 
-#define MISTYPED 2 // marks a value of another type than the declared one
+// MISTYPED, in the place of the NULL mark, announces a value of another type than
+// the declared one, with its own type: what a broken provider hands out.
+#define MISTYPED 2
+// RAW_VARIANT and the number of a VARIANT type of plain bits is such a type: there
+// are some that WMI never hands out.
+#define RAW_VARIANT 0x1000
 
 WCHAR *copyText(const WCHAR *text) {
 	SIZE_T size = ((SIZE_T)lstrlenW(text) + 1) * sizeof *text;
@@ -83,6 +88,10 @@ static BOOL readScalar(csi_reader *r, CIMTYPE type, VARIANT *to) {
 	VARTYPE vt = variantType(type);
 	BOOL ok;
 	VariantInit(to);
+	if (type & RAW_VARIANT) {
+		vt = (VARTYPE)(type & ~RAW_VARIANT);
+		type = CIM_REAL64; // 64 bits as they are
+	}
 	if (vt == VT_EMPTY) return FALSE;
 	if (isText(type)) ok = readText(r, to);
 	else if (type == CIM_OBJECT) ok = (V_UNKNOWN(to) = (IUnknown *)readInstance(r, L"")) != NULL;
