@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -77,6 +78,9 @@ func runCases(ctx context.Context, env Env, options Options, cases []Case) ([]Re
 		return nil, errors.New("conformance: no case has such a name")
 	}
 	r := &runner{env: &env, options: options.complete(), name: newRunName()}
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
 	var results []Result
 	for i, c := range cases {
 		result := r.one(ctx, i, c)
@@ -113,8 +117,28 @@ type runner struct {
 	env     *Env
 	options Options
 	name    string
+	// made are the folders above the cases' own that were missing, deepest first.
+	made []string
 	// stopped is why no further case is run.
 	stopped error
+}
+
+// begin notes which folders the run makes on the way to its own.
+func (r *runner) begin(ctx context.Context) error {
+	for _, folder := range []string{r.env.WorkingDir, r.env.OutsideDir} {
+		for at := strings.LastIndexByte(folder, '\\'); at > 0; at = strings.LastIndexByte(folder, '\\') {
+			there, err := r.has(ctx, folder[:at], folder[at+1:])
+			if err != nil {
+				return fmt.Errorf("conformance: look into %s: %w", folder[:at], err)
+			}
+			if there {
+				break
+			}
+			r.made = append(r.made, folder)
+			folder = folder[:at]
+		}
+	}
+	return nil
 }
 
 // one runs a case, or says why not.
@@ -195,6 +219,10 @@ func (r *runner) finish(ctx context.Context) error {
 		if err := r.removeTree(ctx, parent, r.name, 0); err != nil {
 			errs = append(errs, fmt.Errorf("conformance: clean up %s\\%s: %w", parent, r.name, err))
 		}
+	}
+	for _, folder := range r.made {
+		// One that somebody uses by now is not empty, and stays.
+		_ = r.env.Files.RemoveFile(ctx, folder)
 	}
 	return errors.Join(errs...)
 }

@@ -89,6 +89,16 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	isClean(t, s)
 }
 
+// Folders above the working folder that were missing are missing again afterwards.
+func TestMissingFoldersGo(t *testing.T) {
+	t.Parallel()
+	s, env := newBed(t)
+	env.Host, env.WorkingDir, env.OutsideDir = s.Agent, `C:\k\missing\a\b`, `C:\elsewhere`
+	results, err := conformance.Run(t.Context(), env, conformance.Options{Run: regexp.MustCompile("^filesystem/rmdir$")})
+	mustPass(t, results, err)
+	isClean(t, s)
+}
+
 // A canceled run cleans up after its case, says that the others were not run, and
 // is an error.
 func TestCancel(t *testing.T) {

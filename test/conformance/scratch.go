@@ -122,6 +122,11 @@ func (s *scene) mounted(ctx context.Context, path string) (d *scratchDisk, id st
 // replug pulls a disk and plugs it in again, online and writable.
 func (s *scene) replug(ctx context.Context, d *scratchDisk) {
 	s.must(d.Replug(ctx), "pull the scratch disk and plug it in again")
+	s.makeReady(ctx, d)
+}
+
+// makeReady brings a disk that was plugged in online, and makes it writable.
+func (s *scene) makeReady(ctx context.Context, d *scratchDisk) {
 	s.awaitDisk(ctx, d)
 	s.must(s.host.SetDiskState(ctx, d.Number(), true), "SetDiskState")
 	if err := s.host.SetDiskReadOnly(ctx, d.Number(), false); !host.IsKind(err, host.KindUnsupported) {
@@ -129,12 +134,12 @@ func (s *scene) replug(ctx context.Context, d *scratchDisk) {
 	}
 }
 
-// grow makes a disk larger and the host look for it.
+// grow makes a disk larger, for which it may have been pulled, and the host look for it.
 func (s *scene) grow(ctx context.Context, d *scratchDisk) {
 	s.must(d.Grow(ctx, grownBytes), "grow the scratch disk")
 	d.sizeBytes = grownBytes
 	s.must(s.host.Rescan(ctx), "Rescan")
-	s.awaitDisk(ctx, d)
+	s.makeReady(ctx, d)
 }
 
 // isVolumeID reports whether a text has the form of a volume id.

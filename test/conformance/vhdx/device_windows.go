@@ -64,18 +64,14 @@ func (d *device) writeAt(offsetBytes int64, data []byte) error {
 	start := offsetBytes / blockBytes * blockBytes
 	end := (offsetBytes + int64(len(data)) + blockBytes - 1) / blockBytes * blockBytes
 	blocks := make([]byte, end-start)
-	if _, err := windows.Seek(d.handle, start, windows.FILE_BEGIN); err != nil {
-		return fmt.Errorf("seek in %s: %w", d.path, err)
-	}
+	at := windows.Overlapped{Offset: uint32(start), OffsetHigh: uint32(start >> 32)}
 	var count uint32
-	if err := windows.ReadFile(d.handle, blocks, &count, nil); err != nil || int(count) != len(blocks) {
+	if err := windows.ReadFile(d.handle, blocks, &count, &at); err != nil || int(count) != len(blocks) {
 		return fmt.Errorf("read %d bytes of %s at %d: %w", count, d.path, start, err)
 	}
 	copy(blocks[offsetBytes-start:], data)
-	if _, err := windows.Seek(d.handle, start, windows.FILE_BEGIN); err != nil {
-		return fmt.Errorf("seek in %s: %w", d.path, err)
-	}
-	if err := windows.WriteFile(d.handle, blocks, &count, nil); err != nil || int(count) != len(blocks) {
+	at = windows.Overlapped{Offset: uint32(start), OffsetHigh: uint32(start >> 32)}
+	if err := windows.WriteFile(d.handle, blocks, &count, &at); err != nil || int(count) != len(blocks) {
 		return fmt.Errorf("write %d bytes of %s at %d: %w", count, d.path, start, err)
 	}
 	return nil

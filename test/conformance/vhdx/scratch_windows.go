@@ -14,6 +14,9 @@ import (
 	"github.com/csi-windows/csi-windows/test/conformance"
 )
 
+// namePattern is what the files are called; the star is made up.
+const namePattern = "csi-conformance-*.vhdx"
+
 // layoutMaxBytes is room for the largest table Windows makes: 128 partitions.
 const layoutMaxBytes = layoutHeaderBytes + 128*partitionBytes
 

@@ -17,9 +17,6 @@ import (
 	"github.com/csi-windows/csi-windows/test/conformance"
 )
 
-// namePattern is what the files are called; the star is made up.
-const namePattern = "csi-conformance-*.vhdx"
-
 // Structures of virtdisk.h. Sizes in bytes.
 const (
 	storageTypeBytes      = 20
