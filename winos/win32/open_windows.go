@@ -49,6 +49,8 @@ func openAt(folder windows.Handle, name string, open Open) (windows.Handle, erro
 }
 
 // CreateSymlink implements API. A link that could not be finished is removed again.
+// As CreateSymbolicLinkW does, it switches the privilege on first. Source:
+// FSCTL_SET_REPARSE_POINT, SE_CREATE_SYMBOLIC_LINK_NAME.
 func (s system) CreateSymlink(ctx context.Context, folder Handle, name, target string, directory bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -57,6 +59,7 @@ func (s system) CreateSymlink(ctx context.Context, folder Handle, name, target s
 	if err != nil {
 		return &Error{Call: "FSCTL_SET_REPARSE_POINT", Object: name, Code: ErrInvalidParameter}
 	}
+	enablePrivilege(createSymbolicLink)
 	h, err := openAt(windows.Handle(folder), name, Open{
 		Access: FileWriteAttr | AccessDelete, Share: ShareRead, Create: true, Directory: directory,
 	})
@@ -138,7 +141,8 @@ func identify(h windows.Handle, info *FileInfo) error {
 	return nil
 }
 
-// ReadDir implements API.
+// ReadDir implements API. An empty root folder, which has no "." and ".." either,
+// holds no such file as was asked for. Source: [MS-FSA] 2.1.5.6.3.
 func (system) ReadDir(ctx context.Context, h Handle) ([]string, error) {
 	const bufferBytes = 64 << 10
 	words := make([]uint64, bufferBytes/8) // entries are aligned to 8 bytes
@@ -151,7 +155,7 @@ func (system) ReadDir(ctx context.Context, h Handle) ([]string, error) {
 		}
 		err := windows.GetFileInformationByHandleEx(windows.Handle(h), class, &buffer[0], bufferBytes)
 		switch {
-		case err == windows.ERROR_NO_MORE_FILES:
+		case err == windows.ERROR_NO_MORE_FILES, err == windows.ERROR_FILE_NOT_FOUND && class == windows.FileFullDirectoryRestartInfo:
 			return names, nil
 		case err != nil:
 			return nil, failure("GetFileInformationByHandleEx", "", err)

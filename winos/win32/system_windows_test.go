@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
 )
 
 const (
@@ -216,5 +219,41 @@ func TestSplitMultiSZ(t *testing.T) {
 		if got := splitMultiSZ(units); !slices.Equal(got, tt.want) {
 			t.Errorf("%q: %q, want %q", tt.units, got, tt.want)
 		}
+	}
+}
+
+// A privilege that the process has is switched on; for one that it lacks nothing
+// happens.
+func TestEnablePrivilege(t *testing.T) {
+	token := windows.GetCurrentProcessToken()
+	enabled := func(number uint32) bool {
+		var size uint32
+		buffer := make([]uint64, 512) // aligned
+		err := windows.GetTokenInformation(token, windows.TokenPrivileges, (*byte)(unsafe.Pointer(&buffer[0])), 4096, &size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range (*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])).AllPrivileges() {
+			if p.Luid.LowPart == number {
+				return p.Attributes&windows.SE_PRIVILEGE_ENABLED != 0
+			}
+		}
+		return false
+	}
+	const backup, none = 17, 99 // SE_BACKUP_PRIVILEGE, which administrators have
+	var own windows.Token
+	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES, &own); err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	off := windows.Tokenprivileges{PrivilegeCount: 1}
+	off.Privileges[0].Luid.LowPart = backup
+	if err := windows.AdjustTokenPrivileges(own, false, &off, 0, nil, nil); err != nil || enabled(backup) {
+		t.Fatalf("the privilege cannot be switched off: %v", err)
+	}
+	enablePrivilege(none)
+	enablePrivilege(backup)
+	if !enabled(backup) || enabled(none) {
+		t.Errorf("privilege %d: %v, privilege %d: %v", backup, enabled(backup), none, enabled(none))
 	}
 }

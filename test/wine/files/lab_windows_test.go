@@ -232,6 +232,16 @@ func (l *lab) below(names ...string) string {
 	return strings.Join(append([]string{l.folder}, names...), `\`)
 }
 
+// mkdir makes a folder through Windows.
+func (l *lab) mkdir(path string) error {
+	l.Helper()
+	h, err := l.api.CreateFile(l.Context(), path, win32.Open{Access: holdAccess, Share: anyShare, Create: true, Directory: true})
+	if err != nil {
+		return err
+	}
+	return l.api.CloseHandle(h)
+}
+
 // write makes a file as a program on the node does.
 func (l *lab) write(path, content string) {
 	l.Helper()

@@ -3,6 +3,8 @@
 
 #include "../standin/c/diskshim.h"
 
+#include <winioctl.h>
+
 #define CHUNK (1u << 20) // of a read; far below what a frame can hold
 
 // read_at reads until the buffer is full or the node has no more.
@@ -48,11 +50,17 @@ BOOL WINAPI my_FlushFileBuffers(HANDLE h) {
 	return finished(want_nothing(CSI_FLUSH, &request));
 }
 
+// is_symlink tells a request to make a symbolic link, whose buffer begins with the tag.
+static BOOL is_symlink(DWORD code, const void *in, DWORD inSize) {
+	return code == FSCTL_SET_REPARSE_POINT && in && inSize >= sizeof(DWORD) && *(const DWORD *)in == IO_REPARSE_TAG_SYMLINK;
+}
+
 BOOL WINAPI my_DeviceIoControl(HANDLE h, DWORD code, LPVOID in, DWORD inSize, LPVOID out, DWORD outSize, LPDWORD count,
 							   LPOVERLAPPED at) {
 	ULONGLONG object = object_of(h);
 	if (!object && !at && csi_is_device(h)) return csi_device_control(h, code, in, inSize, out, outSize, count);
 	if (!object) return DeviceIoControl(h, code, in, inSize, out, outSize, count, at);
+	if (is_symlink(code, in, inSize) && !may_make_symlink()) return finished(ERROR_PRIVILEGE_NOT_HELD);
 	csi_buffer request = {0};
 	csi_answer answer;
 	csi_put_u64(&request, object);

@@ -57,6 +57,7 @@ static const struct {
 	STANDS_IN(ReadFile),
 	STANDS_IN(FlushFileBuffers),
 	STANDS_IN(DeviceIoControl),
+	STANDS_IN(AdjustTokenPrivileges),
 	STANDS_IN(FindFirstVolumeW),
 	STANDS_IN(FindNextVolumeW),
 	STANDS_IN(FindVolumeClose),
@@ -71,16 +72,17 @@ static const struct {
 	STANDS_IN(ControlService),
 };
 
+static BOOL is_of_windows(HMODULE module) {
+	return module == GetModuleHandleA("kernel32.dll") || module == GetModuleHandleA("ntdll.dll") ||
+		   module == GetModuleHandleA("advapi32.dll");
+}
+
 // A procedure that Windows does not have, or a name that another library gives to
 // something of its own, stays what it is.
 static FARPROC WINAPI my_GetProcAddress(HMODULE module, LPCSTR name) {
 	FARPROC proc = GetProcAddress(module, name);
 	BOOL byName = (ULONG_PTR)name > 0xFFFF;
-	if (!proc || !byName ||
-		(module != GetModuleHandleA("kernel32.dll") && module != GetModuleHandleA("ntdll.dll") &&
-		 module != GetModuleHandleA("advapi32.dll"))) {
-		return proc;
-	}
+	if (!proc || !byName || !is_of_windows(module)) return proc;
 	for (SIZE_T i = 0; i < ARRAYSIZE(replaced); i++) {
 		if (lstrcmpA(name, replaced[i].name) == 0) return replaced[i].mine;
 	}

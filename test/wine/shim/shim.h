@@ -59,7 +59,7 @@ DWORD checked(DWORD error, const csi_answer *answer);
 // status_of is the NTSTATUS that Windows turns into an error number.
 NTSTATUS status_of(DWORD error);
 
-// --- the stand-ins: files.c, info.c, folder.c, data.c, volumes.c
+// --- the stand-ins: files.c, info.c, folder.c, data.c, privilege.c, volumes.c
 
 HANDLE WINAPI my_CreateFileW(LPCWSTR, DWORD, DWORD, LPSECURITY_ATTRIBUTES, DWORD, DWORD, HANDLE);
 BOOL WINAPI my_CreateDirectoryW(LPCWSTR, LPSECURITY_ATTRIBUTES);
@@ -78,6 +78,10 @@ DWORD list_folder(HANDLE h, ULONGLONG object, BOOL restart, BYTE *buffer, DWORD 
 BOOL WINAPI my_ReadFile(HANDLE, LPVOID, DWORD, LPDWORD, LPOVERLAPPED);
 BOOL WINAPI my_FlushFileBuffers(HANDLE);
 BOOL WINAPI my_DeviceIoControl(HANDLE, DWORD, LPVOID, DWORD, LPVOID, DWORD, LPDWORD, LPOVERLAPPED);
+
+BOOL WINAPI my_AdjustTokenPrivileges(HANDLE, BOOL, PTOKEN_PRIVILEGES, DWORD, PTOKEN_PRIVILEGES, PDWORD);
+// may_make_symlink says whether the process has the privilege for that switched on.
+BOOL may_make_symlink(void);
 
 HANDLE WINAPI my_FindFirstVolumeW(LPWSTR, DWORD);
 BOOL WINAPI my_FindNextVolumeW(HANDLE, LPWSTR, DWORD);
