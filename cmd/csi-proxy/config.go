@@ -5,9 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -134,6 +136,11 @@ func printUsage(w io.Writer, env environment, more *flag.FlagSet) {
 	fs.SetOutput(w)
 	fmt.Fprintln(w, "csi-proxy serves the storage of a Windows node to CSI node plugins.\n\nFlags (one dash or two):")
 	fs.PrintDefaults()
+	fmt.Fprintln(w, "\nA word before the flags manages the Windows service instead; each has flags of its own (csi-proxy WORD -help):")
+	all := verbs()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(w, "  %-10s %s\n", name, all[name].summary)
+	}
 }
 
 var sidPattern = regexp.MustCompile(`^S-1-\d{1,15}(-\d{1,10}){1,15}$`)

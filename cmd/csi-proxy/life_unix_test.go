@@ -34,6 +34,7 @@ type running struct {
 	folder string // with the sockets and the control socket
 	stop   context.CancelFunc
 	ended  chan error
+	events *recordedEvents
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -55,13 +56,15 @@ func (r *running) text() string {
 // startProgram serves until stop is called or the test ends.
 func startProgram(t *testing.T, flags ...string) *running {
 	t.Helper()
-	r := &running{T: t, folder: shortFolder(t), ended: make(chan error, 1)}
+	r := &running{T: t, folder: shortFolder(t), ended: make(chan error, 1), events: &recordedEvents{}}
 	ready := make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	c := r.config(append(flags, "-sim-control="+r.controlSocket())...)
 	log := slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	go func() { r.ended <- serve(ctx, c, log, func() { close(ready) }) }()
+	p := &program{config: c, log: log, events: newEvents(r.events)}
+	t.Cleanup(p.events.close)
+	go func() { r.ended <- p.serve(ctx, startReport{ready: func() { close(ready) }}) }()
 	t.Cleanup(func() {
 		stop()
 		<-r.ended
@@ -138,6 +141,7 @@ func TestC061_VersionAndAPIsAreVisible(t *testing.T) {
 			t.Errorf("the log does not say %q:\n%s", want, r.text())
 		}
 	}
+	r.events.wait(t, "1 Info csi-proxy ", "has started and serves disk/v1alpha1,")
 	c, _ := r.connect()
 	info, err := c.GetServerInfo(t.Context())
 	if err != nil || info.Version == "" || len(info.APIs) != len(wire.APIs()) {
@@ -154,7 +158,7 @@ func TestC061_VersionAndAPIsAreVisible(t *testing.T) {
 func TestC058_SecondCopySaysWhichPipeIsInUse(t *testing.T) {
 	t.Parallel()
 	r := startProgram(t)
-	err := serve(t.Context(), r.config(), slog.New(slog.DiscardHandler), func() { t.Error("the second copy is ready") })
+	err := (&program{config: r.config(), log: slog.New(slog.DiscardHandler)}).serve(t.Context(), startReport{ready: func() { t.Error("the second copy is ready") }})
 	if exitCode(err) != int(stageListen) || !errors.Is(err, pipe.ErrInUse) || !strings.Contains(err.Error(), "pipe csi-proxy-disk-v1alpha1 is in use") {
 		t.Errorf("the second copy ended with %v, exit code %d", err, exitCode(err))
 	}
@@ -171,7 +175,7 @@ func TestC058_FailedPipeClosesTheOthers(t *testing.T) {
 	if err := errors.Join(os.Mkdir(r.sockets(), 0o700), os.WriteFile(last, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	err := serve(t.Context(), r.config(), slog.New(slog.DiscardHandler), func() { t.Error("it is ready") })
+	err := (&program{config: r.config(), log: slog.New(slog.DiscardHandler)}).serve(t.Context(), startReport{ready: func() { t.Error("it is ready") }})
 	if exitCode(err) != int(stageListen) || !strings.Contains(err.Error(), "csi-proxy-extension-v1alpha1") {
 		t.Errorf("it ended with %v, exit code %d", err, exitCode(err))
 	}
@@ -202,6 +206,20 @@ func TestC061_StopAnswersCallsWithinTheGraceTime(t *testing.T) {
 	case <-time.After(endTime):
 		t.Error("the call in flight was not answered")
 	}
+	r.events.wait(t, "32 Warning Calls had to be cut off: ")
+}
+
+// What hangs is seen by an operator, and so is its end.
+func TestHungCallIsAnEvent(t *testing.T) {
+	t.Parallel()
+	var recorded recordedEvents
+	all := newEvents(&recorded)
+	t.Cleanup(all.close)
+	observer := hangs{nil, all}
+	observer.CallHung("FormatVolume", "volume x", 90*time.Second)
+	observer.HungCallEnded("FormatVolume", "volume x", 200*time.Second)
+	recorded.wait(t, "30 Warning The operating system does not come back from FormatVolume of volume x, which has run for 1m30s.")
+	recorded.wait(t, "31 Info FormatVolume of volume x has come back after 3m20s.")
 }
 
 // waitFor waits until something holds.

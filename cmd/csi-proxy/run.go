@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"time"
 
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
 )
@@ -20,6 +21,11 @@ type environment struct {
 
 // run is the program: it returns the exit code.
 func run(ctx context.Context, args []string, env environment) int {
+	if len(args) > 0 {
+		if verb, found := verbs()[args[0]]; found {
+			return runVerb(ctx, args[0], verb, args[1:], env)
+		}
+	}
 	logFlags := flag.NewFlagSet("log", flag.ContinueOnError)
 	addLogFlags(logFlags)
 	c, err := parseConfig(args, env, logFlags)
@@ -27,41 +33,55 @@ func run(ctx context.Context, args []string, env environment) int {
 	case errors.Is(err, flag.ErrHelp):
 		printUsage(env.Stdout, env, logFlags)
 		return 0
-	case err != nil:
-		fmt.Fprintf(env.Stderr, "csi-proxy: %v\n", err)
-		return failUnderService(args, env, err)
-	case c.ShowVersion:
+	case err == nil && c.ShowVersion:
 		fmt.Fprintln(env.Stdout, "csi-proxy", version.Full())
 		return 0
 	}
 
-	closeLogs, err := openLogs(logFlags, c.LogFiles, func(error) {})
+	work := &serviceWork{events: openEvents(args)}
+	defer work.events.close()
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "csi-proxy: %v\n", err)
-		return failUnderService(args, env, failed(stageLog, err))
+		return work.failEarly(args, env, err)
+	}
+	closeLogs, err := openLogs(logFlags, c.LogFiles, func(err error) {
+		work.events.report(eventLogUnwritable, "Records of the log are lost: %v", err)
+	})
+	if err != nil {
+		return work.failEarly(args, env, failed(stageLog, err))
 	}
 	defer closeLogs()
-	log := newLogger()
-	work := func(ctx context.Context, ready func()) error { return serve(ctx, c, log, ready) }
+	p := &program{config: c, log: newLogger(), events: work.events}
+	work.graceTime, work.do = c.GraceTime, p.serve
 	if c.WindowsService {
 		err = runService(ctx, work)
 	} else {
 		stopping, release := signal.NotifyContext(ctx, stopSignals()...)
 		defer release()
-		err = work(stopping, func() {})
+		err = work.do(stopping, startReport{})
 	}
 	if err != nil {
-		log.Error("csi-proxy failed", "error", err, "exitCode", exitCode(err))
+		p.log.Error("csi-proxy failed", "error", err, "exitCode", exitCode(err))
 	}
+	work.events.reportEnd(err)
 	return exitCode(err)
 }
 
-// failUnderService reports a failure that came before the program could serve.
-// The service control manager learns of it, if it is what started us, instead of
-// waiting for a sign of life until its time runs out.
-func failUnderService(args []string, env environment, err error) int {
+// serviceWork is what runs, in a console or under the service control manager.
+type serviceWork struct {
+	do        func(ctx context.Context, report startReport) error
+	graceTime time.Duration // how long calls in flight may go on after a stop
+	events    *events
+}
+
+// failEarly reports a failure that came before the program could serve. The service
+// control manager learns of it, if it is what started us, instead of waiting for a
+// sign of life until its time runs out.
+func (w *serviceWork) failEarly(args []string, env environment, err error) int {
+	fmt.Fprintf(env.Stderr, "csi-proxy: %v\n", err)
+	w.events.reportEnd(err)
 	if env.GOOS == "windows" && asksForService(args) {
-		_ = runService(context.Background(), func(context.Context, func()) error { return err })
+		w.do = func(context.Context, startReport) error { return err }
+		_ = runService(context.Background(), w)
 	}
 	return exitCode(err)
 }

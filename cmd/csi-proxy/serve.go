@@ -22,6 +22,9 @@ const (
 	startTime = 30 * time.Second
 	// probeTime bounds the look for another copy, pipe by pipe.
 	probeTime = time.Second
+	// stopMargin is how long a stop may take beyond the grace time: calls are cut
+	// off, the node is closed, the last events are written.
+	stopMargin = 15 * time.Second
 )
 
 // node is what the agent works on: Windows, or a simulated node.
@@ -31,14 +34,35 @@ type node struct {
 	close   func() error
 }
 
+// program is what serves.
+type program struct {
+	config *config
+	log    *slog.Logger
+	events *events
+}
+
+// startReport is told of a start as it goes on. What is nil is not told.
+type startReport struct {
+	step  func() // one more part of it is done
+	ready func() // every pipe is open
+}
+
+func (r startReport) stepDone() {
+	if r.step != nil {
+		r.step()
+	}
+}
+
 // serve joins the rooms, serves until ctx ends, and stops within the grace time.
-// It calls ready when every pipe is open.
-func serve(ctx context.Context, c *config, log *slog.Logger, ready func()) (err error) {
+// The report is ready when every pipe is open.
+func (p *program) serve(ctx context.Context, report startReport) (err error) {
+	c, log := p.config, p.log
 	log.Info("csi-proxy starts", "version", version.Full(), "host", c.Host, "workingDirs", c.roots(), "requirePrivacy", c.RequirePrivacy)
 	place := pipe.Place{Dir: c.SocketDir, AllowSIDs: c.PipeAccess}
 	if err := refuseSecondCopy(ctx, place, c.APIs); err != nil {
 		return failed(stageListen, err)
 	}
+	report.stepDone()
 	starting, started := context.WithTimeout(ctx, startTime)
 	defer started()
 	n, err := openNode(starting, c, log)
@@ -46,24 +70,29 @@ func serve(ctx context.Context, c *config, log *slog.Logger, ready func()) (err 
 		return failed(stageHost, err)
 	}
 	defer func() { err = errors.Join(err, failed(stageStop, n.close())) }()
+	report.stepDone()
 
 	m, stopMetrics, err := startMetrics(ctx, c, log)
 	if err != nil {
 		return failedStart(ctx, stageMetrics, err)
 	}
 	defer stopMetrics()
-	server, err := newServer(c, n, m, place, log)
+	server, err := p.newServer(n, m, place)
 	if err != nil {
 		return failed(stageHost, err)
 	}
+	report.stepDone()
 	if err := server.Start(starting); err != nil {
 		return failedStart(ctx, stageListen, err)
 	}
 	started()
 	apis := server.APIs()
 	log.Info("csi-proxy is ready", "apis", apiValue{&apis}.String())
-	ready()
-	return serveUntilStop(ctx, c.GraceTime, server, log)
+	p.events.report(eventStarted, "csi-proxy %s has started and serves %s.", version.Full(), apiValue{&apis}.String())
+	if report.ready != nil {
+		report.ready()
+	}
+	return p.serveUntilStop(ctx, server)
 }
 
 // failedStart is failed, except that a start which was broken off by the wish to
@@ -91,9 +120,10 @@ func refuseSecondCopy(ctx context.Context, place pipe.Place, apis []wire.API) er
 }
 
 // newServer builds the agent for the node and the server before it.
-func newServer(c *config, n *node, m *metrics, place pipe.Place, log *slog.Logger) (*wire.Server, error) {
+func (p *program) newServer(n *node, m *metrics, place pipe.Place) (*wire.Server, error) {
+	c, log := p.config, p.log
 	a, err := agent.New(winos.New(n.session, n.api, winos.Options{}), agent.Policy{
-		Roots: c.roots(), RequirePrivacy: c.RequirePrivacy, CallTimeout: c.CallTime, Logger: log, Observer: m,
+		Roots: c.roots(), RequirePrivacy: c.RequirePrivacy, CallTimeout: c.CallTime, Logger: log, Observer: hangs{m, p.events},
 	})
 	if err != nil {
 		return nil, err
@@ -123,7 +153,8 @@ func startMetrics(ctx context.Context, c *config, log *slog.Logger) (m *metrics,
 }
 
 // serveUntilStop waits for ctx to end or a pipe to fail, then stops the server.
-func serveUntilStop(ctx context.Context, grace time.Duration, server *wire.Server, log *slog.Logger) error {
+func (p *program) serveUntilStop(ctx context.Context, server *wire.Server) error {
+	grace, log := p.config.GraceTime, p.log
 	var failure error
 	select {
 	case <-ctx.Done():
@@ -136,6 +167,7 @@ func serveUntilStop(ctx context.Context, grace time.Duration, server *wire.Serve
 	if err := server.Shutdown(stopping); err != nil {
 		// Their callers were told; this is no failure of stopping.
 		log.Warn("calls were cut off", "error", err)
+		p.events.report(eventCallsCutOff, "Calls had to be cut off: %v", err)
 	}
 	log.Info("csi-proxy has stopped")
 	return failure

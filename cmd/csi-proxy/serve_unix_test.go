@@ -36,7 +36,7 @@ func TestStopWhileStarting(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := serve(ctx, c, slog.New(slog.DiscardHandler), func() { t.Error("it was ready") }); err != nil {
+	if err := (&program{config: c, log: slog.New(slog.DiscardHandler)}).serve(ctx, startReport{ready: func() { t.Error("it was ready") }}); err != nil {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
+
+	"github.com/csi-windows/csi-windows/cmd/internal/service"
 )
 
 // serviceName is only a label: a process that is one service is found by the
@@ -27,8 +29,8 @@ const connectTime = 3 * time.Second
 // the work ends. Whether a manager is there is found by connecting to it, since
 // no other sign is sure: a process started otherwise is refused.
 // Source: StartServiceCtrlDispatcherW, ERROR_FAILED_SERVICE_CONTROLLER_CONNECT.
-func runService(ctx context.Context, work func(ctx context.Context, ready func()) error) error {
-	s := &service{ctx: ctx, work: work, entered: make(chan struct{})}
+func runService(ctx context.Context, work *serviceWork) error {
+	s := &runningService{ctx: ctx, work: work, entered: make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() { ended <- svc.Run(serviceName, s) }()
 	var limit <-chan time.Time
@@ -51,35 +53,54 @@ func runService(ctx context.Context, work func(ctx context.Context, ready func()
 	return s.result
 }
 
-// service is the work as the manager sees it.
-type service struct {
+// accepted are the controls a running service takes. The manager sends preshutdown
+// while the system still works, and gives it more time than a shutdown.
+//
+// Source: HandlerEx, SERVICE_CONTROL_PRESHUTDOWN.
+const accepted = svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown
+
+// stepsMax is more than a start has steps.
+const stepsMax = 16
+
+// runningService is the work as the manager sees it.
+type runningService struct {
 	ctx     context.Context
-	work    func(ctx context.Context, ready func()) error
+	work    *serviceWork
 	entered chan struct{} // closed when the manager has called
 	result  error
 }
 
 // Execute implements svc.Handler. A failure of the work becomes the
 // service-specific exit code of its stage.
-func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
+func (s *runningService) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
 	close(s.entered)
-	status <- svc.Status{State: svc.StartPending, WaitHint: milliseconds(2 * startTime)}
+	pending := svc.Status{State: svc.StartPending, CheckPoint: 1, WaitHint: milliseconds(2 * startTime)}
+	status <- pending
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- s.work(ctx, func() { close(ready) }) }()
+	steps, ready, ended := make(chan struct{}, stepsMax), make(chan struct{}), make(chan error, 1)
+	report := startReport{step: func() { steps <- struct{}{} }, ready: func() { close(ready) }}
+	go func() { ended <- s.work.do(ctx, report) }()
 
 	for {
 		select {
+		case <-steps:
+			// The manager watches the number grow. Source: SERVICE_STATUS, dwCheckPoint.
+			if pending.State == svc.StartPending {
+				pending.CheckPoint++
+				status <- pending
+			}
 		case <-ready:
 			ready = nil
-			status <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
+			pending = svc.Status{State: svc.Running, Accepts: accepted}
+			status <- pending
 		case request := <-requests:
 			switch request.Cmd {
 			case svc.Interrogate:
 				status <- request.CurrentStatus
-			case svc.Stop, svc.Shutdown:
-				status <- svc.Status{State: svc.StopPending, WaitHint: milliseconds(maxGraceTime + startTime)}
+			case svc.Stop, svc.Shutdown, svc.PreShutdown:
+				pending = svc.Status{State: svc.StopPending, CheckPoint: 1, WaitHint: milliseconds(s.work.graceTime + stopMargin)}
+				status <- pending
 				stop()
 			}
 		case s.result = <-ended:
@@ -92,3 +113,11 @@ func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 // milliseconds is a duration as the manager takes it: how long a pending state
 // may last before it has to worry. Source: SERVICE_STATUS, dwWaitHint.
 func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
+
+// serviceManager is that of this machine.
+func serviceManager() service.Manager { return service.Windows{} }
+
+// programsFolder is where programs are installed, which ordinary users cannot change.
+func programsFolder() (string, error) {
+	return windows.KnownFolderPath(windows.FOLDERID_ProgramFiles, windows.KF_FLAG_DEFAULT)
+}

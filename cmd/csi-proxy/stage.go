@@ -18,7 +18,37 @@ const (
 	stageMetrics stage = 6 // the metrics address cannot be opened
 	stageService stage = 7 // the service control manager did not start us
 	stageStop    stage = 8 // the node could not be closed
+
+	// Of the verbs only.
+	stageManage     stage = 9  // the service could not be installed, changed, removed or looked at
+	stageNotRunning stage = 10 // status: the service does not run
 )
+
+// String names the stage for people.
+func (s stage) String() string {
+	switch s {
+	case stageFlags:
+		return "flags"
+	case stageLog:
+		return "log"
+	case stageHost:
+		return "node"
+	case stageListen:
+		return "pipes"
+	case stageMetrics:
+		return "metrics address"
+	case stageService:
+		return "service control manager"
+	case stageStop:
+		return "closing the node"
+	case stageManage:
+		return "installation"
+	case stageNotRunning:
+		return "not running"
+	default:
+		return "serving"
+	}
+}
 
 // stageError is a failure with its stage.
 type stageError struct {

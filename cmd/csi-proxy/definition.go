@@ -1,0 +1,66 @@
+package main
+
+import (
+	"time"
+
+	"github.com/csi-windows/csi-windows/cmd/internal/service"
+)
+
+// What the service is called, for people.
+const (
+	programName        = "csi-proxy.exe"
+	serviceDisplayName = "CSI Proxy"
+	serviceDescription = "Carries out storage operations on this node for CSI node plugins of Kubernetes. Without it, pods with volumes do not start here."
+)
+
+// After a failure the service is restarted, each time after a longer pause: a
+// server that another program holds back is tried again, and a node without storage
+// is left alone for minutes at most.
+const (
+	firstRestartDelay  = 5 * time.Second
+	secondRestartDelay = 30 * time.Second
+	laterRestartDelay  = 2 * time.Minute
+	// failureResetTime is how long it has to run well for its failures to be forgotten.
+	failureResetTime = time.Hour
+)
+
+// longestStop is how long the service may take to stop, whatever its grace time is.
+const longestStop = maxGraceTime + stopMargin
+
+// The service runs as SYSTEM, which has many privileges. It keeps these alone; above
+// all it cannot act in the name of other users, load drivers, debug processes or
+// start programs under other accounts. What an administrator may do without any
+// privilege, such as asking the storage provider, needs none here either.
+//
+// Source: SERVICE_REQUIRED_PRIVILEGES_INFOW; Privilege Constants.
+const (
+	// privilegeTraverse lets paths pass through folders whose own rights leave
+	// SYSTEM out, as every account may.
+	privilegeTraverse = "SeChangeNotifyPrivilege"
+	// privilegeVolumes lets volumes be extended, defragmented and mounted.
+	privilegeVolumes = "SeManageVolumePrivilege"
+	// privilegeLinks lets symbolic links be made.
+	privilegeLinks = "SeCreateSymbolicLinkPrivilege"
+	// privilegeBackup and privilegeRestore let folders be opened, linked and removed
+	// whose rights, set by a pod, leave SYSTEM out.
+	privilegeBackup  = "SeBackupPrivilege"
+	privilegeRestore = "SeRestorePrivilege"
+	// privilegeImpersonate lets COM carry this account to the WMI provider and
+	// accept what that calls back.
+	privilegeImpersonate = "SeImpersonatePrivilege"
+)
+
+// definition is the service as it is installed.
+func definition(name, program string, args []string) service.Definition {
+	return service.Definition{
+		Name: name, DisplayName: serviceDisplayName, Description: serviceDescription,
+		Program: program, Args: args,
+		RestartDelays: []time.Duration{firstRestartDelay, secondRestartDelay, laterRestartDelay},
+		ResetTime:     failureResetTime,
+		// Calls in flight have as long as at any stop.
+		PreshutdownTime: longestStop,
+		Privileges: []string{
+			privilegeTraverse, privilegeVolumes, privilegeLinks, privilegeBackup, privilegeRestore, privilegeImpersonate,
+		},
+	}
+}
