@@ -110,7 +110,7 @@ func (n *Node) propertyType(c *class, name string) CIMType {
 	if n.schema.assocs[strings.ToLower(c.name)] != nil {
 		return CIMReference
 	}
-	declared := declaredTypes()
+	declared := n.schema.types
 	for _, key := range []string{c.name + "." + name, name} {
 		if t, ok := declared[key]; ok {
 			return t

@@ -218,12 +218,13 @@ func (c *class) instance(n *Node, row any, names []string) cim.Instance {
 
 // schema is every class and association of the node.
 type schema struct {
-	classes map[string]*class // by lower-case name
-	assocs  map[string]*assoc // by lower-case name
+	classes map[string]*class  // by lower-case name
+	assocs  map[string]*assoc  // by lower-case name
+	types   map[string]CIMType // see declaredTypes
 }
 
 func newSchema() schema {
-	s := schema{classes: map[string]*class{}, assocs: map[string]*assoc{}}
+	s := schema{classes: map[string]*class{}, assocs: map[string]*assoc{}, types: declaredTypes()}
 	for _, c := range []*class{
 		diskClass(), partitionClass(), volumeClass(), physicalDiskClass(), storageSettingClass(),
 		smbGlobalMappingClass(), biosClass(),

@@ -4,12 +4,16 @@
 #define FRAME_MAX (64u << 20) // no frame of either side is longer
 #define IDLE_MAX 16           // connections that are kept for the next call
 #define STATUS_SIZE 4
+#define FRESH_MILLISECONDS 1000 // for so long nobody asks whether a connection still stands
 
 // Statics are zero at the start, which is the right start for each of them.
 static SRWLOCK lock; // of the rest
 static struct sockaddr_in server;
 static BOOL found;
-static SOCKET idle[IDLE_MAX];
+static struct {
+	SOCKET socket;
+	ULONGLONG since; // milliseconds
+} idle[IDLE_MAX];
 static int idleCount;
 
 void *csi_alloc(SIZE_T size) { return HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, size); }
@@ -191,10 +195,13 @@ static BOOL quiet(SOCKET s, DWORD milliseconds) {
 	return select(0, &set, NULL, NULL, &limit) == 0;
 }
 
-static SOCKET takeIdle(void) {
+static SOCKET takeIdle(BOOL *fresh) {
 	SOCKET s = INVALID_SOCKET;
 	AcquireSRWLockExclusive(&lock);
-	if (idleCount > 0) s = idle[--idleCount];
+	if (idleCount > 0) {
+		s = idle[--idleCount].socket;
+		*fresh = GetTickCount64() - idle[idleCount].since < FRESH_MILLISECONDS;
+	}
 	ReleaseSRWLockExclusive(&lock);
 	return s;
 }
@@ -202,7 +209,8 @@ static SOCKET takeIdle(void) {
 static void keep(SOCKET s) {
 	AcquireSRWLockExclusive(&lock);
 	if (idleCount < IDLE_MAX) {
-		idle[idleCount++] = s;
+		idle[idleCount].socket = s;
+		idle[idleCount++].since = GetTickCount64();
 		s = INVALID_SOCKET;
 	}
 	ReleaseSRWLockExclusive(&lock);
@@ -210,7 +218,8 @@ static void keep(SOCKET s) {
 }
 
 void csi_disconnect(void) {
-	for (SOCKET s; (s = takeIdle()) != INVALID_SOCKET;) closesocket(s);
+	BOOL fresh;
+	for (SOCKET s; (s = takeIdle(&fresh)) != INVALID_SOCKET;) closesocket(s);
 }
 
 static SOCKET dial(void) {
@@ -226,8 +235,9 @@ static SOCKET dial(void) {
 }
 
 static SOCKET connection(void) {
-	for (SOCKET s; (s = takeIdle()) != INVALID_SOCKET;) {
-		if (quiet(s, 0)) return s; // else the server was started again since
+	BOOL fresh;
+	for (SOCKET s; (s = takeIdle(&fresh)) != INVALID_SOCKET;) {
+		if (fresh || quiet(s, 0)) return s; // else the server was started again since
 		closesocket(s);
 	}
 	return dial();
@@ -263,11 +273,24 @@ static BOOL frame(WORD operation, const csi_buffer *request, csi_buffer *whole) 
 	return !request->failed && !whole->failed;
 }
 
+// receiveAnswer reads a length and what follows. Most answers are whole in the first
+// piece, which matters: under Wine a call of winsock is several of Wine's server.
 static BOOL receiveAnswer(SOCKET s, csi_answer *answer) {
+	BYTE first[2048];
 	DWORD length;
-	if (!receiveAll(s, (BYTE *)&length, sizeof length) || length < STATUS_SIZE || length > FRAME_MAX) return FALSE;
+	int got = 0;
+	while (got < (int)sizeof length) {
+		int n = recv(s, (char *)first + got, (int)sizeof first - got, 0);
+		if (n <= 0) return FALSE;
+		got += n;
+	}
+	copy((BYTE *)&length, first, sizeof length);
+	SIZE_T have = (SIZE_T)got - sizeof length;
+	if (length < STATUS_SIZE || length > FRAME_MAX || have > length) return FALSE;
 	answer->memory = csi_alloc(length);
-	if (!answer->memory || !receiveAll(s, answer->memory, length)) return FALSE;
+	if (!answer->memory) return FALSE;
+	copy(answer->memory, first + sizeof length, have);
+	if (!receiveAll(s, answer->memory + have, length - have)) return FALSE;
 	answer->body = (csi_reader){.data = answer->memory, .size = length};
 	answer->status = csi_get_u32(&answer->body);
 	return TRUE;
