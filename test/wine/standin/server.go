@@ -210,21 +210,20 @@ func (s *Server) answer(ctx context.Context, conn *connection, frame []byte) err
 		return fmt.Errorf("no operation %d", c.op)
 	}
 	c.out.data = make([]byte, 8, 256) // length and status come last
+	s.stats.begin()
 	err := o.run(c)
 	if err == nil {
 		err = c.faultAfter()
 	}
-	if errors.Is(err, errDie) {
-		s.stats.called(o.name, true)
-		return err
-	}
-	if bad := (*badRequest)(nil); errors.As(err, &bad) {
-		return fmt.Errorf("%s: %w", o.name, err)
-	}
-	if !conn.driver {
+	bad := (*badRequest)(nil)
+	ends := errors.Is(err, errDie) || errors.As(err, &bad)
+	if !ends && !conn.driver {
 		s.Settle(ctx)
 	}
 	s.stats.called(o.name, err != nil)
+	if ends {
+		return fmt.Errorf("%s: %w", o.name, err)
+	}
 	status := c.status(o, err)
 	if len(c.out.data) > answerMaxBytes {
 		return fmt.Errorf("%s: an answer of %d bytes", o.name, len(c.out.data))

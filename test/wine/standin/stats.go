@@ -11,8 +11,10 @@ type Stats struct {
 	// got no answer.
 	Calls  map[string]int `json:"calls"`
 	Failed map[string]int `json:"failed"`
-	// Connections, Handles, Hanging and Drivers are how many there are now.
+	// Connections, Running calls, Handles, calls Hanging in a fault of the link, and
+	// Drivers are how many there are now.
 	Connections int `json:"connections"`
+	Running     int `json:"running"`
 	Handles     int `json:"handles"`
 	Hanging     int `json:"hanging"`
 	Drivers     int `json:"drivers"`
@@ -29,6 +31,7 @@ type stats struct {
 	mu            sync.Mutex
 	calls, failed map[string]int
 	connections   int
+	running       int
 }
 
 func (s *stats) connected(change int) {
@@ -37,9 +40,16 @@ func (s *stats) connected(change int) {
 	s.connections += change
 }
 
+func (s *stats) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running++
+}
+
 func (s *stats) called(name string, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.running--
 	if s.calls == nil {
 		s.calls, s.failed = map[string]int{}, map[string]int{}
 	}
@@ -54,6 +64,7 @@ func (s *Server) Stats() Stats {
 	out := Stats{Handles: s.handles.count()}
 	s.stats.mu.Lock()
 	out.Calls, out.Failed, out.Connections = maps.Clone(s.stats.calls), maps.Clone(s.stats.failed), s.stats.connections
+	out.Running = s.stats.running
 	s.stats.mu.Unlock()
 	s.faults.mu.Lock()
 	out.Faults, out.Fired, out.Hanging = len(s.faults.armed), s.faults.fired, s.faults.hanging
