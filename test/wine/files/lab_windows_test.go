@@ -2,8 +2,10 @@ package files
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -69,6 +71,7 @@ type lab struct {
 	testing.TB
 	api     win32.API // Windows, as the product calls it
 	node    nodeAPI   // the same node, past Wine
+	past    *winos.OS // over node
 	control *control.Client
 	address string // of the control interface
 	folder  string // of the test, on the node's drive C; empty at the beginning
@@ -82,6 +85,7 @@ func open(t testing.TB) *lab {
 	client, err := standin.Dial(t.Context(), environment(t, standinVariable))
 	l.ok(err)
 	l.node = nodeAPI{client, rest{l.api}}
+	l.past = winos.New(l.node, l.node, winos.Options{})
 	l.control = control.NewClient(l.address)
 	l.reset()
 	before, err := l.control.HandleCount(t.Context())
@@ -116,8 +120,8 @@ func (l *lab) reset() {
 	l.ok(l.control.ClearFaults(context.Background()))
 }
 
-// post sends a control request of the stand-in link.
-func (l *lab) post(request, body string) {
+// post sends a control request of the stand-in link and returns the answer.
+func (l *lab) post(request, body string) []byte {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitMax)
 	defer cancel()
@@ -129,6 +133,16 @@ func (l *lab) post(request, body string) {
 	if reply.StatusCode/100 != 2 {
 		l.Fatalf("%s: %s", request, reply.Status)
 	}
+	answer, err := io.ReadAll(reply.Body)
+	l.ok(err)
+	return answer
+}
+
+// stats are the counts of the link.
+func (l *lab) stats() (stats standin.Stats) {
+	l.Helper()
+	l.ok(json.Unmarshal(l.post("stats", ""), &stats))
+	return stats
 }
 
 // wipe removes a tree past Wine, and follows no link.
@@ -265,10 +279,9 @@ func (l *lab) raw() (disk uint32, id string) {
 	})
 	l.ok(err)
 	l.Cleanup(func() { _ = l.control.DetachDisk(context.Background(), disk) }) // tests detach some themselves
-	node := winos.New(l.node, l.node, winos.Options{})
-	l.ok(node.InitializeDisk(l.Context(), disk))
-	l.ok(node.CreateDataPartition(l.Context(), disk))
-	ids, err := node.VolumeIDs(l.Context(), disk, 0)
+	l.ok(l.past.InitializeDisk(l.Context(), disk))
+	l.ok(l.past.CreateDataPartition(l.Context(), disk))
+	ids, err := l.past.VolumeIDs(l.Context(), disk, 0)
 	l.ok(err)
 	if len(ids) != 1 {
 		l.Fatalf("volumes %q on disk %d, want one", ids, disk)
@@ -280,7 +293,6 @@ func (l *lab) raw() (disk uint32, id string) {
 func (l *lab) volume(fileSystem string) (disk uint32, id string) {
 	l.Helper()
 	disk, id = l.raw()
-	node := winos.New(l.node, l.node, winos.Options{})
-	l.ok(node.FormatVolume(l.Context(), id, host.FormatOptions{FileSystem: fileSystem, Label: "data"}))
+	l.ok(l.past.FormatVolume(l.Context(), id, host.FormatOptions{FileSystem: fileSystem, Label: "data"}))
 	return disk, id
 }
