@@ -2,7 +2,9 @@ package devices
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -153,6 +155,37 @@ func TestFlushedVolume(t *testing.T) {
 	if len(log) != 1 || log[0].Name != "win32.FlushFileBuffers" || log[0].Object != device(volume) {
 		t.Errorf("calls of the node: %+v", log)
 	}
+}
+
+// After the context's end no call begins.
+func TestEndedContext(t *testing.T) {
+	l := open(t)
+	path := drive(l.attach(sim.DiskSpec{}))
+	h := l.on(path, win32.GenericRead|win32.GenericWrite)
+	ended, cancel := context.WithCancel(l.ctx)
+	cancel()
+	for call, do := range map[string]func() error{
+		"CreateFile": func() error {
+			_, err := l.api.CreateFile(ended, path, win32.Open{Share: both})
+			return err
+		},
+		"DeviceIoControl": func() error {
+			_, err := l.api.DeviceIoControl(ended, h, win32.IoctlDiskIsWritable, nil, nil)
+			return err
+		},
+		"ReadAt": func() error {
+			_, err := l.api.ReadAt(ended, h, make([]byte, 512), 0)
+			return err
+		},
+		"FlushFileBuffers": func() error { return l.api.FlushFileBuffers(ended, h) },
+	} {
+		if err := do(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	_, err := l.api.CreateFile(l.ctx, path+"\x00", win32.Open{Share: both})
+	l.wantCode(err, win32.ErrInvalidName)
+	l.wantCode(l.api.CloseHandle(h+4096), win32.ErrInvalidHandle)
 }
 
 // A control code that hangs stops no other call: none on its own handle, on another

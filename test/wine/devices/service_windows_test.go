@@ -187,6 +187,7 @@ func TestDependents(t *testing.T) {
 	for i := range count {
 		users = append(users, l.service(fmt.Sprintf("user-%d", i), mgr.StartManual, needed))
 	}
+	far := l.service("far", mgr.StartManual, users[0])
 	dependents := func(want ...string) {
 		t.Helper()
 		got, err := l.api.RunningDependents(l.ctx, needed)
@@ -203,6 +204,12 @@ func TestDependents(t *testing.T) {
 	l.start(users[0])
 	dependents(users[0])
 	l.wantCode(l.api.StopService(l.ctx, needed), win32.ErrDependentsRunning)
+	l.start(far)
+	got, err := l.api.RunningDependents(l.ctx, needed)
+	if want := []string{far, users[0]}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("dependents %q, %v; want %q, in the order in which they have to be stopped", got, err, want)
+	}
+	l.stop(far)
 	l.start(users[1:]...)
 	dependents(users...)
 	l.stop(users...)

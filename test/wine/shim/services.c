@@ -102,11 +102,10 @@ static void collect(HKEY services, SC_HANDLE manager, const WCHAR *name, DWORD w
 	}
 }
 
-static dependent *dependents_of(SC_HANDLE handle, DWORD wanted) {
-	WCHAR name[NAME_UNITS];
+static dependent *dependents_of(const WCHAR *name, DWORD wanted) {
 	dependent *all = NULL, **end = &all;
 	HKEY services;
-	if (!name_of(handle, name) || RegOpenKeyExW(HKEY_LOCAL_MACHINE, SERVICES_KEY, 0, KEY_READ, &services)) return NULL;
+	if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, SERVICES_KEY, 0, KEY_READ, &services)) return NULL;
 	SC_HANDLE manager = OpenSCManagerW(NULL, NULL, SC_MANAGER_CONNECT);
 	if (manager) {
 		collect(services, manager, name, wanted, 0, &end, &all);
@@ -126,10 +125,12 @@ static WCHAR *put_back(BYTE **end, const WCHAR *text) {
 // The entries begin at the start of the buffer, their texts fill it from the end.
 BOOL WINAPI my_EnumDependentServicesW(SC_HANDLE service, DWORD state, LPENUM_SERVICE_STATUSW entries, DWORD size, LPDWORD needed,
 									  LPDWORD count) {
+	WCHAR name[NAME_UNITS];
 	BYTE *end = (BYTE *)entries + size;
 	DWORD total = 0;
-	*count = 0;
-	for (dependent *d = dependents_of(service, state), *next; d; d = next) {
+	*count = *needed = 0;
+	if (!name_of(service, name)) return finished(ERROR_INVALID_HANDLE);
+	for (dependent *d = dependents_of(name, state), *next; d; d = next) {
 		next = d->next;
 		total += (DWORD)(sizeof *entries + (lstrlenW(d->name) + lstrlenW(d->display) + 2) * sizeof(WCHAR));
 		if (total <= size) {
@@ -140,12 +141,15 @@ BOOL WINAPI my_EnumDependentServicesW(SC_HANDLE service, DWORD state, LPENUM_SER
 		}
 		csi_free(d);
 	}
-	*needed = total > size ? total : 0;
-	return finished(total > size ? ERROR_MORE_DATA : ERROR_SUCCESS);
+	if (total <= size) return finished(ERROR_SUCCESS);
+	*needed = total;
+	return finished(ERROR_MORE_DATA);
 }
 
 BOOL WINAPI my_ControlService(SC_HANDLE service, DWORD control, LPSERVICE_STATUS status) {
-	dependent *first = control == SERVICE_CONTROL_STOP ? dependents_of(service, SERVICE_ACTIVE) : NULL;
+	WCHAR name[NAME_UNITS];
+	BOOL stops = control == SERVICE_CONTROL_STOP && name_of(service, name);
+	dependent *first = stops ? dependents_of(name, SERVICE_ACTIVE) : NULL;
 	if (!first) return ControlService(service, control, status);
 	for (dependent *d = first, *next; d; d = next) {
 		next = d->next;
