@@ -74,68 +74,56 @@ func TestParseConfigAcceptsWhatNodeImagesPass(t *testing.T) {
 	}
 }
 
-func TestParseConfigOffWindows(t *testing.T) {
-	t.Parallel()
-	got, err := parse("linux", "-sim-dir=/n", "-sim-drive=c=/srv/c", "-sim-drive=D:=/srv/d", "-socket-dir=/s", "-sim-control=/n/c.sock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := onWindows(func(c *config) {
-		c.Host, c.SimDir, c.SocketDir, c.SimControl = hostSim, "/n", "/s", "/n/c.sock"
-		c.SimDrives = map[byte]string{'C': "/srv/c", 'D': "/srv/d"}
-	})
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestParseConfigNamesFlagAndLimit(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string][]string{
-		"-grace-period=11m":                        {"-grace-period", "0s to 10m"},
-		"-grace-period=-1s":                        {"-grace-period", "0s to 10m"},
-		"-grace-period=soon":                       {"-grace-period", "duration"},
-		"-call-timeout=0s":                         {"-call-timeout", "1s to 1h"},
-		"-log-file-max-count=0":                    {"-log-file-max-count", "1 to 100"},
-		"-log-file-max-count=x":                    {"-log-file-max-count", "1 to 100"},
-		"-kubelet-path=":                           {"-kubelet-path"},
-		"-kubelet-path=relative":                   {"-kubelet-path"},
-		`-kubelet-path=C:\a\..\b`:                  {"-kubelet-path"},
-		`-working-dir=\\server\share`:              {"-working-dir"},
-		"-working-dir=":                            {"-working-dir", "empty"},
-		"-require-privacy=perhaps":                 {"-require-privacy"},
-		"-metrics-bind-address=9750":               {"-metrics-bind-address", "HOST:PORT"},
-		"-metrics-bind-address=:70000":             {"-metrics-bind-address", "65535"},
-		"-host=mac":                                {"-host", "windows or sim"},
-		"-host=windows":                            {"-host", "Windows only"},
-		"-windows-service -sim-dir=/n":             {"-windows-service", "Windows only"},
-		"-sim-drive=CC=/x":                         {"-sim-drive", "A to Z"},
-		"-sim-drive=C=x":                           {"-sim-drive", "absolute"},
-		"-sim-drive=C=/x -sim-drive=C=/y":          {"-sim-drive", "twice"},
-		"-sim-control=control.sock":                {"-sim-control", "HOST:PORT"},
-		"-sim-control=0.0.0.0:1":                   {"-sim-control", "loopback"},
-		"-sim-control=example:1":                   {"-sim-control", "loopback"},
-		"-socket-dir=here":                         {"-socket-dir", "absolute"},
-		"-socket-dir=/" + strings.Repeat("x", 200): {"-socket-dir", "shorter"},
-		"-api=disk/v9":                             {"-api", "disk/v9", "groups are disk"},
-		"-api=":                                    {"-api"},
-		"-pipe-access=Everyone":                    {"-pipe-access", "Everyone"},
-		"extra":                                    {"extra"},
-		"-no-such-flag":                            {"no-such-flag"},
+		"-grace-period=11m":            {"-grace-period", "0s to 10m"},
+		"-grace-period=-1s":            {"-grace-period", "0s to 10m"},
+		"-grace-period=soon":           {"-grace-period", "duration"},
+		"-call-timeout=0s":             {"-call-timeout", "1s to 1h"},
+		"-log-file-max-count=0":        {"-log-file-max-count", "1 to 100"},
+		"-log-file-max-count=x":        {"-log-file-max-count", "1 to 100"},
+		"-kubelet-path=":               {"-kubelet-path"},
+		"-kubelet-path=relative":       {"-kubelet-path"},
+		`-kubelet-path=C:\a\..\b`:      {"-kubelet-path"},
+		`-working-dir=\\server\share`:  {"-working-dir"},
+		"-working-dir=":                {"-working-dir", "empty"},
+		"-require-privacy=perhaps":     {"-require-privacy"},
+		"-metrics-bind-address=9750":   {"-metrics-bind-address", "HOST:PORT"},
+		"-metrics-bind-address=:70000": {"-metrics-bind-address", "65535"},
+		"-host=mac":                    {"-host", "windows or sim"},
+		"-host=windows":                {"-host", "Windows only"},
+		"-windows-service -sim-dir=/n": {"-windows-service", "Windows only"},
+		"-sim-drive=CC=/x":             {"-sim-drive", "A to Z"},
+		"-sim-control=control.sock":    {"-sim-control", "HOST:PORT"},
+		"-sim-control=0.0.0.0:1":       {"-sim-control", "loopback"},
+		"-sim-control=example:1":       {"-sim-control", "loopback"},
+		"-socket-dir=here":             {"-socket-dir", "absolute"},
+		"-api=disk/v9":                 {"-api", "disk/v9", "groups are disk"},
+		"-api=":                        {"-api"},
+		"-pipe-access=Everyone":        {"-pipe-access", "Everyone"},
+		"extra":                        {"extra"},
+		"-no-such-flag":                {"no-such-flag"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			_, err := parse("linux", append([]string{"-sim-dir=/n"}, strings.Fields(args)...)...)
-			var usage *usageError
-			if !errors.As(err, &usage) || exitCode(err) != 2 {
-				t.Fatalf("error %v (exit code %d), want a usage error", err, exitCode(err))
-			}
-			for _, part := range want {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("error %q does not say %q", err, part)
-				}
-			}
+			wantUsageError(t, args, want)
 		})
+	}
+}
+
+// wantUsageError checks that a command line is refused, and what is said of it.
+func wantUsageError(t *testing.T, args string, want []string) {
+	t.Helper()
+	_, err := parse("linux", append([]string{"-sim-dir=/n"}, strings.Fields(args)...)...)
+	var usage *usageError
+	if !errors.As(err, &usage) || exitCode(err) != 2 {
+		t.Fatalf("%s: error %v (exit code %d), want a usage error", args, err, exitCode(err))
+	}
+	for _, part := range want {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: error %q does not say %q", args, err, part)
+		}
 	}
 }
 
