@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc/mgr"
 )
 
 const (
@@ -202,6 +203,28 @@ func TestSystemServices(t *testing.T) {
 	if _, err := api.RunningDependents(t.Context(), "RpcSs"); err != nil {
 		t.Error(err)
 	}
+}
+
+// A service whose description does not fit into the first buffer.
+func TestSystemLongService(t *testing.T) {
+	manager, err := mgr.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Disconnect()
+	const name, shown = "csi-win32-test", "A service with much to say"
+	service, err := manager.CreateService(name, `C:\`+strings.Repeat(`folder\`, 300)+"x.exe", mgr.Config{DisplayName: shown, StartType: mgr.StartDisabled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	defer service.Delete()
+	config, status, err := System().QueryService(t.Context(), name)
+	if err != nil || config.DisplayName != shown || config.StartType != mgr.StartDisabled || status.State != 1 {
+		t.Errorf("%+v, %+v, %v", config, status, err)
+	}
+	wantCode(t, System().StartService(t.Context(), name), ErrServiceDisabled)
+	wantCode(t, System().StopService(t.Context(), name), ErrServiceNotActive)
 }
 
 func TestSplitMultiSZ(t *testing.T) {

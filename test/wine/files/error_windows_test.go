@@ -181,6 +181,30 @@ func (l *lab) work(w, rounds int) error {
 	return nil
 }
 
+// Info asks Windows three times. A file system that has no 128-bit file ids fails the
+// last; the identity is then made of the older numbers.
+func TestInfoInParts(t *testing.T) {
+	l := open(t)
+	want := l.info(l.path())
+	h := l.on(l.path(), lookAccess)
+	l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Nth: 2, Win32: win32.ErrIODevice}))
+	_, err := l.api.Info(t.Context(), h)
+	l.wantCode(err, win32.ErrIODevice)
+	l.reset()
+	l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Nth: 3, Win32: win32.ErrInvalidParameter}))
+	got, err := l.api.Info(t.Context(), h)
+	clear(want.FileID[8:]) // 64 bits of the file id, and 32 of the volume's serial number
+	want.VolumeSerial &= 0xFFFFFFFF
+	if err != nil || got != want {
+		t.Errorf("without file ids: %+v, %v; want %+v", got, err, want)
+	}
+	l.reset()
+	// A folder that cannot be looked at is not opened as one.
+	l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Win32: win32.ErrIODevice}))
+	_, err = l.api.CreateFile(t.Context(), l.path(), win32.Open{Access: lookAccess, Share: anyShare, Directory: true})
+	l.wantCode(err, win32.ErrIODevice)
+}
+
 // What no name of Windows can be is refused before Windows is asked.
 func TestImpossibleNames(t *testing.T) {
 	l := open(t)
