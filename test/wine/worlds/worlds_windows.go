@@ -1,9 +1,11 @@
 package worlds
 
 import (
+	"context"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/sim/control"
@@ -39,6 +41,9 @@ type Services interface {
 	// State is a service's state with winsvc.h's number.
 	State(t *testing.T, name string) uint32
 }
+
+// callTime bounds a call: a program that has died answers none.
+const callTime = 30 * time.Second
 
 // States of services. Source: winsvc.h.
 const (
@@ -87,7 +92,9 @@ func runCase(n *node, c upstream.Case, stub io.Closer, arrange func(*node) world
 	w := arrange(n)
 	words := strings.NewReplacer(w.words...)
 	c.Request, c.Response = words.Replace(c.Request), words.Replace(c.Response)
-	messages, err := c.Do(n.Context(), stub)
+	ctx, cancel := context.WithTimeout(n.Context(), callTime)
+	defer cancel()
+	messages, err := c.Do(ctx, stub)
 	if err != nil {
 		n.Fatal(err)
 	}
