@@ -28,6 +28,13 @@ func (c *Client) DevicesReady(ctx context.Context, generation uint32) error {
 	return c.alone(ctx, OpDevicesReady, "DevicesReady", "", in)
 }
 
+// Program makes the connection that of a program, or with 0 the one by which a
+// new program lives, and returns the program.
+func (c *Client) Program(ctx context.Context, program uint64) (uint64, error) {
+	h, err := c.opened(ctx, OpProgram, "Program", "", onHandle(win32.Handle(program)))
+	return uint64(h), err
+}
+
 // ServiceStarted tells that a service runs.
 func (c *Client) ServiceStarted(ctx context.Context, name string) error {
 	return c.alone(ctx, OpServiceStarted, "ServiceStarted", name, about(name))

@@ -120,6 +120,7 @@ func deviceOperations() map[Op]operation {
 	return map[Op]operation{
 		OpDevices:        {"Devices", false, runDevices},
 		OpDevicesReady:   {"DevicesReady", false, runDevicesReady},
+		OpProgram:        {"Program", false, runProgram},
 		OpServiceStarted: {"ServiceStarted", false, func(c *call) error { return runService(c, true) }},
 		OpServiceStopped: {"ServiceStopped", false, func(c *call) error { return runService(c, false) }},
 	}

@@ -77,6 +77,11 @@ const (
 	// OpDevicesReady: u32 generation. The driver has all devices of that list.
 	OpDevicesReady Op = 49
 
+	// OpProgram: u64 program, 0 for a new one -> u64 program. The connection is
+	// that program's: what it opens is closed when the program ends. It ends with
+	// the connection that asked with 0, which is used for nothing else.
+	OpProgram Op = 50
+
 	// OpServiceStarted: text name.
 	OpServiceStarted Op = 64
 	// OpServiceStopped: text name.

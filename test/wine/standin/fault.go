@@ -36,7 +36,8 @@ const (
 // Fault makes answers of the link go wrong. The node's own faults, see
 // sim.Fault, act on the calls behind the link.
 type Fault struct {
-	// Op is the operation by its name without "Op"; empty means any.
+	// Op is the operation by its name without "Op"; empty means any but those of
+	// the driver, of programs and of services, with which nobody asks for anything.
 	Op string `json:"op,omitempty"`
 	// Class is the class a WMI operation is about, Method the method; empty
 	// means any. Both compare without case.
@@ -76,7 +77,10 @@ func (f *Fault) check() error {
 	return fmt.Errorf("fault: no operation %q", f.Op)
 }
 
-func (f *Fault) selects(name, class, method string) bool {
+func (f *Fault) selects(op Op, name, class, method string) bool {
+	if f.Op == "" && op >= OpDevices && op <= OpServiceStopped {
+		return false
+	}
 	match := func(want, have string) bool { return want == "" || strings.EqualFold(want, have) }
 	return match(f.Op, name) && match(f.Class, class) && match(f.Method, method)
 }
@@ -115,11 +119,11 @@ func (f *faults) reset() {
 }
 
 // take gives the fault that applies to a call, nil for none.
-func (f *faults) take(name, class, method string) *Fault {
+func (f *faults) take(op Op, name, class, method string) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, fault := range f.armed {
-		if !fault.selects(name, class, method) {
+		if !fault.selects(op, name, class, method) {
 			continue
 		}
 		f.fired++
@@ -153,7 +157,7 @@ var errDie = errors.New("stand-in fault: the connection ends")
 // unless the call is to take effect first.
 func (c *call) faultBefore() error {
 	o := c.server.operations[c.op]
-	c.fault = c.server.faults.take(o.name, c.subject, c.method)
+	c.fault = c.server.faults.take(c.op, o.name, c.subject, c.method)
 	if c.fault == nil || c.fault.After {
 		return nil
 	}

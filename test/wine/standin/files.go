@@ -36,8 +36,7 @@ func runCreateFile(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.out.u64(c.server.handles.add(c.node, h))
-	return nil
+	return c.addHandle(c.node, h)
 }
 
 func runOpenAt(c *call) error {
@@ -50,8 +49,7 @@ func runOpenAt(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.out.u64(c.server.handles.add(folder.node, h))
-	return nil
+	return c.addHandle(folder.node, h)
 }
 
 // readHandle ends the reading of the request and finds the handle it is about.

@@ -60,6 +60,7 @@ type Server struct {
 	devices    devices
 	faults     faults
 	handles    handles
+	programs   programs
 	disks      virtualDisks
 	stats      stats
 
@@ -168,6 +169,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 type connection struct {
 	conn   net.Conn
 	driver bool // it has asked for devices
+	// program is whose it is, 0 when it has not said so; with its life connection
+	// the program ends.
+	program uint64
+	life    bool
 }
 
 // serve answers one connection until it or ctx ends.
@@ -183,6 +188,9 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 		_ = conn.Close()
 		if c.driver {
 			s.devices.leave()
+		}
+		if c.life {
+			s.endProgram(c.program)
 		}
 	}()
 	for {

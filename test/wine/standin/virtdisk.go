@@ -32,6 +32,7 @@ type virtualDisk struct {
 	sizeBytes int64
 	attached  bool
 	number    uint32
+	program   uint64 // whose it is, see programs
 }
 
 func diskOperations() map[Op]operation {
@@ -50,6 +51,18 @@ func (v *virtualDisks) clear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.open)
+}
+
+// closeOf closes the disks of a program.
+func (v *virtualDisks) closeOf(ctx context.Context, program uint64, node Node) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, d := range v.open {
+		if d.program == program {
+			_ = d.close(ctx, node) // the disk was pulled meanwhile
+			delete(v.open, id)
+		}
+	}
 }
 
 func (v *virtualDisks) addLocked(d *virtualDisk) uint64 {
@@ -99,7 +112,7 @@ func runCreateDisk(c *call) error {
 	if _, err := c.node.FileAttributes(c.ctx, path); err == nil {
 		return diskError("CreateVirtualDisk", path, win32.ErrFileExists)
 	}
-	d := &virtualDisk{path: path, image: c.server.medium(path), sizeBytes: int64(size)}
+	d := &virtualDisk{path: path, image: c.server.medium(path), sizeBytes: int64(size), program: c.conn.program}
 	if err := makeMedium(d.image, d.sizeBytes); err != nil {
 		return err
 	}
@@ -138,7 +151,7 @@ func runOpenDisk(c *call) error {
 	if err != nil {
 		return err
 	}
-	d := &virtualDisk{path: path, image: c.server.medium(path)}
+	d := &virtualDisk{path: path, image: c.server.medium(path), program: c.conn.program}
 	info, err := os.Stat(d.image)
 	if err != nil || !strings.HasPrefix(string(head), vhdxSignature) {
 		return diskError("OpenVirtualDisk", path, errFileCorrupt)
@@ -223,10 +236,12 @@ func runPhysicalPath(c *call) error {
 // runCloseDisk is CloseHandle on a virtual disk: without a permanent lifetime
 // the disk goes with its handle.
 func runCloseDisk(c *call) error {
-	return c.onDisk(func(d *virtualDisk) error {
-		if !d.attached {
-			return nil
-		}
-		return d.detach(c.ctx, c.node)
-	})
+	return c.onDisk(func(d *virtualDisk) error { return d.close(c.ctx, c.node) })
+}
+
+func (d *virtualDisk) close(ctx context.Context, node Node) error {
+	if !d.attached {
+		return nil
+	}
+	return d.detach(ctx, node)
 }
