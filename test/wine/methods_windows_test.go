@@ -1,6 +1,7 @@
 package wine
 
 import (
+	"context"
 	"net"
 	"testing"
 
@@ -25,8 +26,13 @@ func TestEveryMethodOfEveryVersion(t *testing.T) {
 		node.Close()
 		_ = c.Close()
 	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-p.ended
+		cancel()
+	}()
 	worlds.Run(t, worlds.Bed{
-		Control: node, Client: c, Folder: folder, NodePath: func(path string) string { return path },
+		Ctx: ctx, Control: node, Client: c, Folder: folder, NodePath: func(path string) string { return path },
 		Services: worlds.SimServices{Control: node},
 	})
 }

@@ -2,6 +2,8 @@ package lab
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,12 +25,12 @@ func TestEveryMethodOfEveryVersionOnWindows(t *testing.T) {
 	folder, err := os.MkdirTemp(`Z:\tmp`, "csi-lab")
 	n.ok(err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	startAgent(t, "-host=windows", "-kubelet-path="+worlds.Root)
+	ctx := startAgent(t, "-host=windows", "-kubelet-path="+worlds.Root)
 	c, err := client.New(client.Options{})
 	n.ok(err)
 	t.Cleanup(func() { _ = c.Close() })
 	worlds.Run(t, worlds.Bed{
-		Control: n.control, Client: c, Folder: folder, Services: newManagedServices(t),
+		Ctx: ctx, Control: n.control, Client: c, Folder: folder, Services: newManagedServices(t),
 		NodePath: func(path string) string { return filepath.ToSlash(strings.TrimPrefix(path, "Z:")) },
 	})
 }
@@ -61,8 +63,9 @@ func (l *agentLog) String() string {
 	return l.text.String()
 }
 
-// startAgent runs csi-proxy.exe until the end of the test.
-func startAgent(t *testing.T, args ...string) {
+// startAgent runs csi-proxy.exe until the end of the test. The context ends when
+// the program does.
+func startAgent(t *testing.T, args ...string) context.Context {
 	t.Helper()
 	path := os.Getenv("CSI_PROXY_EXE")
 	if path == "" {
@@ -74,16 +77,18 @@ func startAgent(t *testing.T, args ...string) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
 	go func() {
-		_ = command.Wait()
-		close(ended)
+		defer close(ended)
+		cancel(fmt.Errorf("csi-proxy has ended: %w", command.Wait()))
 	}()
 	t.Cleanup(func() {
+		early := ctx.Err() != nil
 		_ = command.Process.Kill()
 		<-ended
-		if t.Failed() {
-			t.Logf("csi-proxy said:\n%s", log)
+		if early {
+			t.Errorf("%v; it said:\n%s", context.Cause(ctx), log)
 		}
 	})
 	select {
@@ -93,4 +98,5 @@ func startAgent(t *testing.T, args ...string) {
 	case <-time.After(readyTime):
 		t.Fatalf("csi-proxy is not ready after %s:\n%s", readyTime, log)
 	}
+	return ctx
 }

@@ -30,6 +30,9 @@ type node struct {
 	Bed
 }
 
+// Context is that of the csi-proxy: calls of one that has died would wait for ever.
+func (n *node) Context() context.Context { return n.Ctx }
+
 // on returns the bed for a subtest.
 func (n *node) on(t *testing.T) *node { return &node{t, n.Bed} }
 

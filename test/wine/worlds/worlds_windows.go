@@ -18,6 +18,8 @@ const Root = root
 
 // Bed is a running csi-proxy and the simulated node it works on.
 type Bed struct {
+	// Ctx ends when the csi-proxy does.
+	Ctx     context.Context
 	Control *control.Client
 	Client  *client.Client
 	// Folder is a real folder for images and shares, as this process names it.
