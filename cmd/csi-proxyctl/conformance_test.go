@@ -86,6 +86,17 @@ func TestConformanceFails(t *testing.T) {
 	}
 }
 
+// Without a csi-proxy there is one line that says so, and no output.
+func TestConformanceWithoutServer(t *testing.T) {
+	t.Parallel()
+	_, flags := servedNode(t)
+	flags[2] = t.TempDir()
+	code, stdout, stderr := program(t, flags...)
+	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "unavailable") {
+		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
 // The cases are listed without a csi-proxy.
 func TestConformanceList(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/csi-windows/csi-windows/host"
 )
 
 // Defaults of Options.
@@ -64,10 +66,28 @@ func Select(pattern *regexp.Regexp) []Case {
 }
 
 // Run runs the selected cases one after the other and returns their results in
-// order. The error is not about cases: the environment is unusable, no case was
-// selected, ctx has ended, a case never ended, or something could not be cleaned up.
+// order. The error is not about cases: the environment is unusable, the host cannot
+// be reached, no case was selected, ctx has ended, a case never ended, or something
+// could not be cleaned up.
 func Run(ctx context.Context, env Env, options Options) ([]Result, error) {
+	if err := env.check(); err != nil {
+		return nil, err
+	}
+	if err := reach(ctx, env.Host); err != nil {
+		return nil, fmt.Errorf("conformance: the host cannot be reached: %w", err)
+	}
 	return runCases(ctx, env, options, Select(options.Run))
+}
+
+// reach makes one call, so that a host that is not there is one error and not one of
+// every case.
+func reach(ctx context.Context, h host.Host) error {
+	ctx, cancel := context.WithTimeout(ctx, arrivalTime)
+	defer cancel()
+	if _, err := h.ListDiskIDs(ctx); host.IsKind(err, host.KindUnavailable) {
+		return err
+	}
+	return nil
 }
 
 func runCases(ctx context.Context, env Env, options Options, cases []Case) ([]Result, error) {

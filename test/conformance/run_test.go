@@ -89,6 +89,25 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	isClean(t, s)
 }
 
+// A host that is not there is one error, and nothing is made for it.
+func TestHostIsNotThere(t *testing.T) {
+	t.Parallel()
+	s, env := newBed(t)
+	env.Host = nobody{s.Agent}
+	results, err := conformance.Run(t.Context(), env, conformance.Options{})
+	if len(results) > 0 || !host.IsKind(err, host.KindUnavailable) {
+		t.Errorf("%d results, %v", len(results), err)
+	}
+	isClean(t, s)
+}
+
+// nobody is a host that nothing answers for.
+type nobody struct{ host.Host }
+
+func (nobody) ListDiskIDs(context.Context) (map[uint32]host.DiskIDs, error) {
+	return nil, &host.Error{Op: "ListDiskIDs", Kind: host.KindUnavailable}
+}
+
 // Folders above the working folder that were missing are missing again afterwards.
 func TestMissingFoldersGo(t *testing.T) {
 	t.Parallel()

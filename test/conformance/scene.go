@@ -11,8 +11,12 @@ import (
 	"github.com/csi-windows/csi-windows/host"
 )
 
-// pollInterval is the pause between two looks at something that arrives by itself.
-const pollInterval = 50 * time.Millisecond
+// Something that arrives by itself is looked for every pollInterval, for arrivalTime
+// at most.
+const (
+	pollInterval = 50 * time.Millisecond
+	arrivalTime  = time.Minute
+)
 
 // scene is what one case works with. It ends with the case: everything that was
 // made through it is taken away again.
@@ -164,6 +168,8 @@ func (s *scene) unsupported(err error, addition string) bool {
 
 // eventually waits until done reports true, and ends the case when its time is up.
 func (s *scene) eventually(ctx context.Context, what string, done func() (bool, error)) {
+	ctx, cancel := context.WithTimeout(ctx, arrivalTime)
+	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {

@@ -56,7 +56,7 @@ func TestWorkflowIsWhole(t *testing.T) {
 		steps = append(steps, strings.Join(words[:2], " "))
 	}
 	want := []string{
-		"go build", proxy + " install", proxy + " status", proxyctl + " get", proxyctl + " conformance",
+		"go build", "if not", proxy + " install", proxy + " status", proxyctl + " get", proxyctl + " conformance",
 		proxy + " status", `type C:\k\logs\csi-proxy.log`, proxy + " uninstall",
 	}
 	if !slices.Equal(steps, want) {
@@ -97,6 +97,10 @@ func TestEveryCommand(t *testing.T) {
 			}
 		case proxy:
 			b.isVerb(line, args)
+		case "if":
+			if line != `if not exist C:\k\logs mkdir C:\k\logs` {
+				t.Errorf("%s: want a folder that is made unless it exists", line)
+			}
 		case "type":
 			if !slices.ContainsFunc(commands(t), func(c []string) bool { return slices.Contains(c, "-log_file="+args[0]) }) {
 				t.Errorf("%s: nothing writes that file", line)
