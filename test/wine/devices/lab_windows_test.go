@@ -86,10 +86,11 @@ func environment(t testing.TB, name string) string {
 	return value
 }
 
-// post sends a control request of the stand-in link.
-func (l *lab) post(request string) {
+// post sends a control request of the stand-in link, with a body if it has one.
+func (l *lab) post(request string, body ...string) {
 	l.Helper()
-	r, err := http.NewRequestWithContext(l.ctx, http.MethodPost, "http://"+l.address+"/standin/"+request, nil)
+	r, err := http.NewRequestWithContext(l.ctx, http.MethodPost, "http://"+l.address+"/standin/"+request,
+		strings.NewReader(strings.Join(body, "")))
 	l.ok(err)
 	reply, err := http.DefaultClient.Do(r)
 	l.ok(err)

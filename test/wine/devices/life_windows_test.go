@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/csi-windows/csi-windows/sim"
+	"github.com/csi-windows/csi-windows/test/wine/standin"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
@@ -186,6 +187,41 @@ func TestEndedContext(t *testing.T) {
 	_, err := l.api.CreateFile(l.ctx, path+"\x00", win32.Open{Share: both})
 	l.wantCode(err, win32.ErrInvalidName)
 	l.wantCode(l.api.CloseHandle(h+4096), win32.ErrInvalidHandle)
+}
+
+// A link that breaks, or answers with nonsense, is an error of the one call.
+func TestBrokenLink(t *testing.T) {
+	l := open(t)
+	path := drive(l.attach(sim.DiskSpec{}))
+	h := l.on(path, win32.GenericRead)
+	const devNotExist, invalidData = 55, 13
+	for kind, code := range map[string]uint32{standin.FaultDie: devNotExist, standin.FaultGarbage: invalidData} {
+		for operation, do := range map[string]func() error{
+			"DeviceIoControl": func() error {
+				_, err := l.lengthOf(h)
+				return err
+			},
+			"ReadAt": func() error {
+				_, err := l.api.ReadAt(l.ctx, h, make([]byte, 512), 0)
+				return err
+			},
+		} {
+			l.post("fault", fmt.Sprintf(`{"op":%q,"kind":%q}`, operation, kind))
+			l.wantCode(do(), code)
+			l.ok(do())
+		}
+	}
+	for range 3 { // the list of devices as well
+		l.post("fault", `{"op":"Devices","kind":"die"}`)
+		l.post("fault", `{"op":"Devices","kind":"garbage"}`)
+		path := drive(l.attach(sim.DiskSpec{}))
+		l.eventually("the driver finds its way back", func() bool {
+			h, err := l.api.CreateFile(l.ctx, path, win32.Open{Share: both})
+			return err == nil && l.api.CloseHandle(h) == nil
+		})
+		_, err := l.lengthOf(h)
+		l.ok(err)
+	}
 }
 
 // A control code that hangs stops no other call: none on its own handle, on another

@@ -16,11 +16,17 @@ typedef struct device {
 	struct device *next;
 	DEVICE_OBJECT *object;
 	WCHAR name[NAME_UNITS]; // of the link, without LINK_PREFIX
-	LONG files;             // open files, and 1 while the device has its name
+	LONG files;             // that are open
+	ULONGLONG gone;         // when it lost its name, in milliseconds
 } device;
 
+// How long a device without a name is kept: a program may have opened it, and Wine not
+// have told us yet.
+#define KEEP_MILLISECONDS 2000
+
 static DRIVER_OBJECT *driver;
-static device *devices; // those that have their names
+static device *devices;  // those that have their names
+static device *nameless; // those that went away
 static ULONG devicesMade;
 
 // --- texts
@@ -72,7 +78,7 @@ BOOLEAN deviceAdd(const WCHAR *name) {
 	DEVICE_OBJECT *object;
 	if (!NT_SUCCESS(IoCreateDevice(driver, sizeof(device), &target, FILE_DEVICE_DISK, 0, FALSE, &object))) return FALSE;
 	device *d = object->DeviceExtension;
-	*d = (device){.next = devices, .object = object, .files = 1};
+	*d = (device){.next = devices, .object = object};
 	join(d->name, L"", name);
 	object->Flags |= DO_BUFFERED_IO;
 	object->Flags &= ~DO_DEVICE_INITIALIZING;
@@ -84,12 +90,7 @@ BOOLEAN deviceAdd(const WCHAR *name) {
 	return TRUE;
 }
 
-// release lets go of a device: the last one to do so deletes it.
-static void release(device *d) {
-	if (InterlockedDecrement(&d->files) == 0) IoDeleteDevice(d->object);
-}
-
-void deviceKeepOnly(const WCHAR *const *names, ULONG count) {
+void deviceKeepOnly(const WCHAR *const *names, ULONG count, ULONGLONG now) {
 	for (device **at = &devices; *at;) {
 		device *d = *at;
 		BOOLEAN wanted = FALSE;
@@ -98,12 +99,34 @@ void deviceKeepOnly(const WCHAR *const *names, ULONG count) {
 			at = &d->next;
 			continue;
 		}
-		*at = d->next;
 		WCHAR text[NAME_UNITS + 8];
 		UNICODE_STRING link = join(text, LINK_PREFIX, d->name);
 		IoDeleteSymbolicLink(&link);
-		release(d);
+		*at = d->next;
+		d->next = nameless;
+		d->gone = now;
+		nameless = d;
 	}
+}
+
+void deviceDelete(ULONGLONG now) {
+	for (device **at = &nameless; *at;) {
+		device *d = *at;
+		if (d->files > 0 || now < d->gone + KEEP_MILLISECONDS) {
+			at = &d->next;
+			continue;
+		}
+		*at = d->next;
+		IoDeleteDevice(d->object);
+	}
+}
+
+// deleteAll is for the unloading of the driver: whoever still has a device open finds it
+// gone.
+static void deleteAll(void) {
+	deviceKeepOnly(NULL, 0, 0);
+	for (device *d = nameless; d; d = d->next) d->files = 0;
+	deviceDelete(KEEP_MILLISECONDS + (ULONGLONG)-1 / 2);
 }
 
 // --- error numbers
@@ -177,7 +200,7 @@ static NTSTATUS NTAPI close(DEVICE_OBJECT *object, IRP *irp) {
 	if (!file) return STATUS_SUCCESS;
 	diskRequest *request = diskNewRequest(file, ASK_CLOSE);
 	if (request) diskAsk(request);
-	release(object->DeviceExtension);
+	InterlockedDecrement(&((device *)object->DeviceExtension)->files);
 	return STATUS_SUCCESS;
 }
 
@@ -231,7 +254,7 @@ static NTSTATUS NTAPI ask(DEVICE_OBJECT *object, IRP *irp) {
 static void NTAPI unload(DRIVER_OBJECT *object) {
 	(void)object;
 	diskStop();
-	deviceKeepOnly(NULL, 0);
+	deleteAll();
 }
 
 // DriverEntry is the entry point of the driver. Wine calls that of an image which

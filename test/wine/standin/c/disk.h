@@ -56,9 +56,10 @@ void diskAnswered(diskRequest *request); // in disk.c; frees nothing
 void diskFreeRequest(diskRequest *request);
 
 // Devices, by the names of their links; only one thread calls these. A device that is
-// removed while programs have it open is no longer found by its name, and goes
-// away with the last of them.
+// removed while programs have it open is no longer found by its name; deviceDelete, to be
+// called now and then, deletes it when nobody has it open any more. Times are milliseconds.
 BOOLEAN deviceAdd(const WCHAR *name);
-void deviceKeepOnly(const WCHAR *const *names, ULONG count);
+void deviceKeepOnly(const WCHAR *const *names, ULONG count, ULONGLONG now);
+void deviceDelete(ULONGLONG now);
 
 #endif

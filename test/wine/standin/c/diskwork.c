@@ -5,7 +5,7 @@
 
 #define ERROR_OF_A_LOST_SERVER ERROR_DEV_NOT_EXIST
 #define POLL_MILLISECONDS 1000    // how long the node may keep a question for new devices
-#define RETRY_MILLISECONDS 200    // between two attempts to reach the server
+#define RETRY_MILLISECONDS 100    // between two attempts to reach the server
 #define IDLE_MILLISECONDS 20000   // after which a thread without work ends
 #define STOP_MILLISECONDS 5000    // for threads to end when the driver is unloaded
 #define NAME_UNITS 64
@@ -56,6 +56,7 @@ static ULONG openLocked(diskFile *file, ULONG access, ULONG share) {
 	file->tried = TRUE;
 	file->error = call(CSI_CREATE_FILE, &in, &out);
 	if (!file->error) file->handle = csi_get_u64(&out.body);
+	if (out.body.failed) file->error = ERROR_INVALID_DATA;
 	csi_answer_free(&out);
 	return file->error;
 }
@@ -115,6 +116,7 @@ static void forward(diskRequest *request) {
 		const BYTE *data = csi_get_bytes(&out.body, &request->count);
 		if (request->count > request->outSize) request->count = request->outSize;
 		for (ULONG i = 0; i < request->count; i++) request->buffer[i] = data[i];
+		if (out.body.failed) request->error = ERROR_INVALID_DATA;
 	}
 	csi_answer_free(&out);
 }
@@ -267,7 +269,7 @@ static void apply(csi_reader *list) {
 	}
 	// What went away goes first: another device may have taken its name.
 	if (!list->failed) {
-		deviceKeepOnly((const WCHAR *const *)names, count);
+		deviceKeepOnly((const WCHAR *const *)names, count, GetTickCount64());
 		for (DWORD i = 0; i < count; i++) deviceAdd(names[i]);
 	}
 	for (DWORD i = 0; i < count; i++) csi_free(names[i]);
@@ -283,7 +285,7 @@ static void ready(DWORD generation) {
 }
 
 // follow asks for the list once and makes Wine's devices equal to it. It returns
-// FALSE when the server is not there; then there are no devices either.
+// FALSE when there was no answer; the devices stay as they are, and fail.
 static BOOL follow(DWORD *generation) {
 	csi_buffer in = {0};
 	csi_answer out;
@@ -296,8 +298,8 @@ static BOOL follow(DWORD *generation) {
 		ready(newest);
 	}
 	csi_answer_free(&out);
-	if (!ok) deviceKeepOnly(NULL, 0);
-	*generation = newest;
+	deviceDelete(GetTickCount64());
+	*generation = newest; // 0 asks a server that came back for everything
 	return ok;
 }
 
@@ -312,6 +314,7 @@ static DWORD WINAPI poll(void *self) {
 
 BOOLEAN diskStart(void) {
 	AcquireSRWLockExclusive(&lock);
+	stopping = FALSE; // the image may have stayed in memory, with a thread that still hangs
 	BOOL ok = startLocked(poll);
 	ReleaseSRWLockExclusive(&lock);
 	return ok;

@@ -4,9 +4,8 @@
 //
 // A handle is the writing end of a pipe. CloseHandle on it ends the read that a thread
 // of ours waits in, and so tells the node, as the last handle of a virtual disk does on
-// Windows. Two things differ from there: the disk goes a moment after CloseHandle has
-// returned, and a process that ends without closing its handle leaves the disk to
-// the node, which forgets it at its next reset.
+// Windows. What differs from there: the disk goes a moment after CloseHandle has returned.
+// The disks of a process that ends without closing them go with its link (see link.c).
 // windows.h would declare the functions below as ones to import, and one structure wrongly.
 #define _INC_VIRTDISK
 #include "link.h"
