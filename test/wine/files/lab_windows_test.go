@@ -113,11 +113,11 @@ func environment(t testing.TB, name string) string {
 	return value
 }
 
-// reset disarms every fault.
+// reset disarms every fault and ends the log of calls.
 func (l *lab) reset() {
 	l.Helper()
 	l.post("reset", "")
-	l.ok(l.control.ClearFaults(context.Background()))
+	l.ok(errors.Join(l.control.ClearFaults(context.Background()), l.control.RecordCalls(context.Background(), false)))
 }
 
 // post sends a control request of the stand-in link and returns the answer.
