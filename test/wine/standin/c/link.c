@@ -16,6 +16,13 @@ static struct {
 } idle[IDLE_MAX];
 static int idleCount;
 
+// The connection by which this program lives at the node server, which closes what the
+// program has open there when the connection ends; and the server's number for the program.
+static SRWLOCK lifeLock;
+static BOOL living;
+static SOCKET life;
+static ULONGLONG program;
+
 void *csi_alloc(SIZE_T size) { return HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, size); }
 
 void csi_free(void *memory) {
@@ -188,6 +195,11 @@ BOOL csi_active(void) {
 
 // --- connections
 
+static void endLifeLocked(void) {
+	if (living) closesocket(life);
+	living = FALSE;
+}
+
 // quiet reports whether nothing comes in on a connection for a while, not even its end.
 static BOOL quiet(SOCKET s, DWORD milliseconds) {
 	fd_set set = {.fd_count = 1, .fd_array = {s}};
@@ -220,9 +232,12 @@ static void keep(SOCKET s) {
 void csi_disconnect(void) {
 	BOOL fresh;
 	for (SOCKET s; (s = takeIdle(&fresh)) != INVALID_SOCKET;) closesocket(s);
+	AcquireSRWLockExclusive(&lifeLock);
+	endLifeLocked();
+	ReleaseSRWLockExclusive(&lifeLock);
 }
 
-static SOCKET dial(void) {
+static SOCKET connectServer(void) {
 	WSADATA data;
 	if (WSAStartup(MAKEWORD(2, 2), &data) != 0) return INVALID_SOCKET; // counted; ends with the process
 	SOCKET s = WSASocketW(AF_INET, SOCK_STREAM, IPPROTO_TCP, NULL, 0, WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
@@ -232,15 +247,6 @@ static SOCKET dial(void) {
 	if (connect(s, (const struct sockaddr *)&server, sizeof server) == 0) return s;
 	closesocket(s);
 	return INVALID_SOCKET;
-}
-
-static SOCKET connection(void) {
-	BOOL fresh;
-	for (SOCKET s; (s = takeIdle(&fresh)) != INVALID_SOCKET;) {
-		if (fresh || quiet(s, 0)) return s; // else the server was started again since
-		closesocket(s);
-	}
-	return dial();
 }
 
 static BOOL sendAll(SOCKET s, const BYTE *data, SIZE_T size) {
@@ -294,6 +300,59 @@ static BOOL receiveAnswer(SOCKET s, csi_answer *answer) {
 	answer->body = (csi_reader){.data = answer->memory, .size = length};
 	answer->status = csi_get_u32(&answer->body);
 	return TRUE;
+}
+
+// introduce makes a connection that of a program, or of a new one for 0; FALSE when
+// the server does not know the program, or does not answer.
+static BOOL introduce(SOCKET s, ULONGLONG *id) {
+	csi_buffer request = {0}, whole = {0};
+	csi_answer answer = {0};
+	csi_put_u64(&request, *id);
+	BOOL ok = frame(CSI_PROGRAM, &request, &whole) && sendAll(s, whole.data, whole.size) && receiveAnswer(s, &answer) &&
+			  answer.status == 0;
+	if (ok) *id = csi_get_u64(&answer.body);
+	csi_answer_free(&answer);
+	csi_buffer_free(&request);
+	csi_buffer_free(&whole);
+	return ok;
+}
+
+// live makes sure that this program lives at the server, and gives its number. After
+// a number that the server does not know, it begins a new life.
+static BOOL live(ULONGLONG unknown, ULONGLONG *id) {
+	AcquireSRWLockExclusive(&lifeLock);
+	if (living && program == unknown) endLifeLocked();
+	if (!living && (life = connectServer()) != INVALID_SOCKET) {
+		program = 0;
+		living = introduce(life, &program);
+		if (!living) closesocket(life);
+	}
+	BOOL ok = living;
+	*id = program;
+	ReleaseSRWLockExclusive(&lifeLock);
+	return ok;
+}
+
+// dial makes a connection of this program. The second attempt is for a server that
+// was started again.
+static SOCKET dial(void) {
+	ULONGLONG id = 0;
+	for (int attempt = 0; attempt < 2 && live(id, &id); attempt++) {
+		SOCKET s = connectServer();
+		if (s == INVALID_SOCKET) break;
+		if (introduce(s, &id)) return s;
+		closesocket(s);
+	}
+	return INVALID_SOCKET;
+}
+
+static SOCKET connection(void) {
+	BOOL fresh;
+	for (SOCKET s; (s = takeIdle(&fresh)) != INVALID_SOCKET;) {
+		if (fresh || quiet(s, 0)) return s; // else the server was started again since
+		closesocket(s);
+	}
+	return dial();
 }
 
 BOOL csi_begin(WORD operation, csi_buffer *request, csi_pending *pending) {

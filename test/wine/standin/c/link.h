@@ -50,6 +50,7 @@ enum {
 
 	CSI_DEVICES = 48,
 	CSI_DEVICES_READY = 49,
+	CSI_PROGRAM = 50, // sent by link.c itself, for each connection
 
 	CSI_SERVICE_STARTED = 64,
 	CSI_SERVICE_STOPPED = 65,
