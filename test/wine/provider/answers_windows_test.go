@@ -88,10 +88,17 @@ func TestUnusualForms(t *testing.T) {
 		ole.VT_I1: {127, 127}, ole.VT_UI1: {255, 255}, ole.VT_I2: {32767, 32767}, ole.VT_UI2: {65535, 65535},
 		ole.VT_UI4: {1 << 31, 1 << 31}, ole.VT_I8: {7, 7}, ole.VT_UI8: {7, 7},
 	} {
-		session := play(t, script{query: rows(object(class, "", mistyped("P", sim.CIMUint32, 0x1000|sim.CIMType(vt), body{}.u64(v.bits))))})
+		raw := 0x1000 | sim.CIMType(vt)
+		session := play(t, script{query: rows(object(class, "", mistyped("P", sim.CIMUint32, raw, body{}.u64(v.bits)),
+			mistyped("S", sim.CIMSint64, raw, body{}.u64(v.bits)), mistyped("U", sim.CIMUint64, raw, body{}.u64(v.bits)),
+			mistyped("None", sim.CIMObject, 0x1000|sim.CIMType(ole.VT_UNKNOWN), body{}.u64(0))))})
 		got, err := session.Query(t.Context(), space, selectAll)
-		if err != nil || len(got) != 1 || got[0].Props["P"] != v.want {
-			t.Errorf("VARIANT type %d: %+v, %v", vt, got, err)
+		if err != nil || len(got) != 1 || got[0].Props["P"] != v.want || got[0].Props["None"] != nil {
+			t.Fatalf("VARIANT type %d: %+v, %v", vt, got, err)
+		}
+		signed, unsigned := got[0].Props["S"], got[0].Props["U"]
+		if signed != int64(v.want) || unsigned != uint64(v.want) {
+			t.Errorf("VARIANT type %d as 64 bits: %v, %v", vt, signed, unsigned)
 		}
 	}
 }
