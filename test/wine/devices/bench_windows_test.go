@@ -7,8 +7,8 @@ import (
 )
 
 // compare runs two ways to one end by turns, so that a busy machine burdens both, and
-// reports the times of each and their ratio.
-func compare(b *testing.B, unit string, one, other func()) {
+// reports the times of each, by its name, and their ratio.
+func compare(b *testing.B, oneName, otherName string, one, other func()) {
 	b.Helper()
 	var first, second time.Duration
 	for b.Loop() {
@@ -20,9 +20,9 @@ func compare(b *testing.B, unit string, one, other func()) {
 		second += time.Since(middle)
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(first)/float64(second), unit)
-	b.ReportMetric(float64(first.Nanoseconds())/float64(b.N), "first-ns")
-	b.ReportMetric(float64(second.Nanoseconds())/float64(b.N), "second-ns")
+	b.ReportMetric(float64(first)/float64(second), oneName+"/"+otherName)
+	b.ReportMetric(float64(first.Nanoseconds())/float64(b.N), oneName+"-ns")
+	b.ReportMetric(float64(second.Nanoseconds())/float64(b.N), otherName+"-ns")
 }
 
 func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }

@@ -160,6 +160,6 @@ func BenchmarkVolumeStats(b *testing.B) {
 		b.Fatalf("%d and %d bytes by volume call, %d and %d by WMI", total, free, size, remaining)
 	}
 	b.Run("ratio", func(b *testing.B) {
-		compare(b, "call/wmi", func() { byCall() }, func() { byWMI() })
+		compare(b, "call", "wmi", func() { byCall() }, func() { byWMI() })
 	})
 }
