@@ -79,6 +79,10 @@ func unknown() map[string][]string {
 		"client":      own("agent", "winos", "sim", "cmd"),
 
 		"cmd/csi-proxyctl": own("agent", "winos", "sim"),
+
+		// The suite is what vhdx is built of, so the second line holds for it too.
+		"test/conformance":      own("agent", "wire", "client", "cmd"),
+		"test/conformance/vhdx": own("winos", "sim"),
 	}
 }
 
