@@ -52,8 +52,12 @@ const (
 
 // definition is the service as it is installed.
 func definition(name, program string, args []string) service.Definition {
+	displayName := serviceDisplayName
+	if name != defaultServiceName { // no two services are displayed under one name
+		displayName += " (" + name + ")"
+	}
 	return service.Definition{
-		Name: name, DisplayName: serviceDisplayName, Description: serviceDescription,
+		Name: name, DisplayName: displayName, Description: serviceDescription,
 		Program: program, Args: args,
 		RestartDelays: []time.Duration{firstRestartDelay, secondRestartDelay, laterRestartDelay},
 		ResetTime:     failureResetTime,

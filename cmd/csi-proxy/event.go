@@ -153,11 +153,19 @@ type hangs struct {
 // CallHung implements agent.Observer.
 func (h hangs) CallHung(op, object string, running time.Duration) {
 	h.metrics.CallHung(op, object, running)
-	h.events.report(eventCallHung, "The operating system does not come back from %s of %s, which has run for %s. Its object stays locked until it does.", op, object, running.Round(time.Second))
+	h.events.report(eventCallHung, "The operating system does not come back from %s, which has run for %s. Its object stays locked until it does.", named(op, object), running.Round(time.Second))
 }
 
 // HungCallEnded implements agent.Observer.
 func (h hangs) HungCallEnded(op, object string, ran time.Duration) {
 	h.metrics.HungCallEnded(op, object, ran)
-	h.events.report(eventHungCallEnded, "%s of %s has come back after %s.", op, object, ran.Round(time.Second))
+	h.events.report(eventHungCallEnded, "%s has come back after %s.", named(op, object), ran.Round(time.Second))
+}
+
+// named is an operation with its object, if it has one.
+func named(op, object string) string {
+	if object == "" {
+		return op
+	}
+	return op + " of " + object
 }

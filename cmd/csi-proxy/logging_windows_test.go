@@ -61,10 +61,13 @@ func TestC100_LogsAreForAdministrators(t *testing.T) {
 	}
 }
 
-// C100: a log whose place is a folder that does not exist, or another's link, is
-// refused with its path.
+// C100: a log whose place cannot be opened is refused with its path.
 func TestC100_LogThatCannotBeOpened(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "missing", "log")
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(file, "log") // below a file nothing can be made
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	addLogFlags(fs)
 	t.Cleanup(func() { _ = fs.Parse([]string{"-logtostderr=true", "-log_file=", "-log_dir="}) })

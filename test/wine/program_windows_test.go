@@ -17,6 +17,8 @@ const (
 	// readyTime is generous: under Wine a first start loads many libraries.
 	readyTime = 30 * time.Second
 	quickTime = 5 * time.Second
+	// endTime is for programs that wait for a service in their turn.
+	endTime   = 2 * readyTime
 	readyText = "csi-proxy is ready"
 )
 
@@ -100,9 +102,15 @@ func (p *program) waitReady(t *testing.T) {
 // run starts csi-proxy.exe and waits for its end.
 func run(t *testing.T, args ...string) (exitCode int, output string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), readyTime)
+	return runCopy(t, exe(t), args...)
+}
+
+// runCopy is run for another copy of csi-proxy.exe.
+func runCopy(t *testing.T, path string, args ...string) (exitCode int, output string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
-	output2, err := exec.CommandContext(ctx, exe(t), args...).CombinedOutput()
+	output2, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	var exited *exec.ExitError
 	if err != nil && !errors.As(err, &exited) {
 		t.Fatal(err)

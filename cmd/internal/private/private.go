@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // OpenAppend opens a file for adding to its end, and makes it when it is missing.
@@ -24,11 +25,20 @@ func Create(path string) (*os.File, error) {
 	return create(path)
 }
 
-// Mkdir makes a folder when it is missing. A folder that was there keeps its
-// rights, since others may use it too.
+// Mkdir makes a folder when it is missing, and those above it. A folder that was
+// there keeps its rights, since others may use it too.
 func Mkdir(path string) error {
-	if err := mkdir(path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	err := mkdir(path)
+	switch above := filepath.Dir(path); {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && above != path:
+		if aboveErr := Mkdir(above); aboveErr != nil {
+			return aboveErr
+		}
+		if err = mkdir(path); errors.Is(err, fs.ErrExist) {
+			return nil
+		}
 	}
-	return nil
+	return err
 }

@@ -50,7 +50,7 @@ func TestCreateReplaces(t *testing.T) {
 
 func TestMkdirTwice(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "folder")
+	path := filepath.Join(t.TempDir(), "above", "folder")
 	for range 2 {
 		if err := private.Mkdir(path); err != nil {
 			t.Fatal(err)
@@ -67,11 +67,18 @@ func TestMissingFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "x")
 	_, appendErr := private.OpenAppend(path)
 	_, createErr := private.Create(path)
-	for name, err := range map[string]error{"OpenAppend": appendErr, "Create": createErr, "Mkdir": private.Mkdir(path)} {
+	for name, err := range map[string]error{"OpenAppend": appendErr, "Create": createErr} {
 		var named *fs.PathError
 		if !errors.As(err, &named) || named.Path != path || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := private.Mkdir(filepath.Join(file, "above", "x")); err == nil {
+		t.Error("a folder was made below a file")
 	}
 	_, appendErr = private.OpenAppend("a\x00b")
 	_, createErr = private.Create("a\x00b")
