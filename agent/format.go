@@ -31,8 +31,10 @@ func fileSystems() []fileSystem {
 }
 
 // hasFileSystem reports whether Windows has recognised a file system on the volume.
-func hasFileSystem(volume OSVolume) bool {
-	switch strings.ToUpper(volume.FileSystem) {
+func hasFileSystem(volume OSVolume) bool { return isFileSystem(volume.FileSystem) }
+
+func isFileSystem(name string) bool {
+	switch strings.ToUpper(name) {
 	case "", "RAW", "UNKNOWN":
 		return false
 	default:
@@ -44,6 +46,10 @@ func hasFileSystem(volume OSVolume) bool {
 // file system of Windows is KindPrecondition, not "unformatted".
 func (a *Agent) IsVolumeFormatted(ctx context.Context, volumeID string) (bool, error) {
 	return volumeQuery(ctx, a, "IsVolumeFormatted", volumeID, func(ctx context.Context, id string) (bool, error) {
+		// Asked at every stage of every volume, and nearly always true: one cheap call.
+		if name, err := a.os.VolumeFileSystem(ctx, id); err == nil && isFileSystem(name) {
+			return true, nil
+		}
 		volume, err := a.os.Volume(ctx, id)
 		if err != nil {
 			return false, err

@@ -29,7 +29,7 @@ func (a *Agent) mountChange(ctx context.Context, op, volumeID, targetPath string
 // MountVolume implements host.Volume.
 func (a *Agent) MountVolume(ctx context.Context, volumeID, targetPath string) error {
 	return a.mountChange(ctx, "MountVolume", volumeID, targetPath, func(ctx context.Context, id string, s *spot) error {
-		if _, err := a.os.Volume(ctx, id); err != nil {
+		if _, err := a.os.VolumeDisk(ctx, id); err != nil { // is it there?
 			return err
 		}
 		if s.isMountOf(id) {
@@ -80,7 +80,7 @@ func (s *spot) makeMountFolder(ctx context.Context) error {
 // more, as a power cut or a disk that was pulled leaves behind: nothing can be
 // reached through it. A volume that is there stays mounted.
 func (s *spot) clearStaleMount(ctx context.Context) error {
-	_, err := s.agent.os.Volume(ctx, canonicalVolumeID(s.node.info.Target))
+	_, err := s.agent.os.VolumeDisk(ctx, canonicalVolumeID(s.node.info.Target))
 	if err == nil {
 		return refuse(host.KindPrecondition, "another volume is mounted there: %s", objectText(s.node.info.Target))
 	}

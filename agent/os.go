@@ -112,6 +112,9 @@ type VolumeOS interface {
 	Volumes(ctx context.Context) ([]OSVolume, error)
 	// Volume returns one volume; KindNotFound when there is none of that id.
 	Volume(ctx context.Context, id string) (OSVolume, error)
+	// VolumeFileSystem returns the file system that the OS has recognised on a
+	// volume, "" for none.
+	VolumeFileSystem(ctx context.Context, id string) (string, error)
 	// VolumeDisk returns the disk of a volume; KindPrecondition when it spans several.
 	VolumeDisk(ctx context.Context, id string) (uint32, error)
 	// VolumeStats returns size and free bytes of a formatted volume.

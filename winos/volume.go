@@ -2,6 +2,7 @@ package winos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -139,6 +140,20 @@ func (o *OS) VolumeDisk(ctx context.Context, id string) (uint32, error) {
 		return 0, fail("VolumeDisk", id, err)
 	}
 	return first.disk, nil
+}
+
+// VolumeFileSystem returns the file system that Windows has recognised on a
+// volume, "" for none. Source: GetVolumeInformationW, ERROR_UNRECOGNIZED_VOLUME.
+func (o *OS) VolumeFileSystem(ctx context.Context, id string) (string, error) {
+	info, err := o.api.VolumeInformation(ctx, id)
+	var failed *win32.Error
+	if errors.As(err, &failed) && failed.Code == win32.ErrUnrecognizedVolume {
+		return "", nil
+	}
+	if err != nil {
+		return "", fail("VolumeFileSystem", id, err)
+	}
+	return info.FileSystem, nil
 }
 
 // VolumeStats returns size and free bytes of a formatted volume. Source:

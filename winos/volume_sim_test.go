@@ -147,6 +147,26 @@ func TestResizeVolume(t *testing.T) {
 	isTrue(t, v.PartitionSizeBytes == 8*gib, "volume %+v", v)
 }
 
+// What Windows sees on a volume before and after it is formatted.
+func TestVolumeFileSystem(t *testing.T) {
+	t.Parallel()
+	node, os := newNode(t, sim.Config{})
+	disk := attach(t, node, sim.DiskSpec{Bus: "NVMe"})
+	must(t, os.InitializeDisk(t.Context(), disk))
+	must(t, os.CreateDataPartition(t.Context(), disk))
+	ids, err := os.VolumeIDs(t.Context(), disk, 0)
+	must(t, err)
+	id := ids[0]
+	raw, err := os.VolumeFileSystem(t.Context(), id)
+	must(t, err)
+	must(t, os.FormatVolume(t.Context(), id, host.FormatOptions{FileSystem: "ReFS"}))
+	formatted, err := os.VolumeFileSystem(t.Context(), id)
+	must(t, err)
+	isTrue(t, raw == "" && formatted == "ReFS", "%q before, %q after", raw, formatted)
+	_, err = os.VolumeFileSystem(t.Context(), noVolume)
+	isTrue(t, host.IsKind(err, host.KindNotFound), "of no volume: %v", err)
+}
+
 // Questions that a control code or a volume call answers do not reach WMI.
 func TestFewCalls(t *testing.T) {
 	t.Parallel()
@@ -156,12 +176,13 @@ func TestFewCalls(t *testing.T) {
 		ask  func() error
 		most int
 	}{
-		"VolumeStats": {func() error { _, _, err := os.VolumeStats(t.Context(), id); return err }, 1},
-		"MountPaths":  {func() error { _, err := os.MountPaths(t.Context(), id); return err }, 1},
-		"VolumeDisk":  {func() error { _, err := os.VolumeDisk(t.Context(), id); return err }, 3},
-		"DiskIDs":     {func() error { _, err := os.DiskIDs(t.Context(), disk); return err }, 4},
-		"Partitions":  {func() error { _, err := os.Partitions(t.Context(), disk); return err }, 3},
-		"FlushVolume": {func() error { return os.FlushVolume(t.Context(), id) }, 3},
+		"VolumeStats":      {func() error { _, _, err := os.VolumeStats(t.Context(), id); return err }, 1},
+		"MountPaths":       {func() error { _, err := os.MountPaths(t.Context(), id); return err }, 1},
+		"VolumeFileSystem": {func() error { _, err := os.VolumeFileSystem(t.Context(), id); return err }, 1},
+		"VolumeDisk":       {func() error { _, err := os.VolumeDisk(t.Context(), id); return err }, 3},
+		"DiskIDs":          {func() error { _, err := os.DiskIDs(t.Context(), disk); return err }, 4},
+		"Partitions":       {func() error { _, err := os.Partitions(t.Context(), disk); return err }, 3},
+		"FlushVolume":      {func() error { return os.FlushVolume(t.Context(), id) }, 3},
 	} {
 		made := calls(t, node, func() { must(t, tt.ask()) })
 		isTrue(t, len(made) <= tt.most, "%s makes %d calls: %q", name, len(made), made)

@@ -83,7 +83,15 @@ func TestAgentReadsWithoutWMI(t *testing.T) {
 			}
 			return err
 		},
-		"WriteVolumeCache": func() error { return node.WriteVolumeCache(l.ctx, volume) },
+		"IsVolumeFormatted": func() error {
+			formatted, err := node.IsVolumeFormatted(l.ctx, volume)
+			if !formatted {
+				t.Error("the volume is not formatted")
+			}
+			return err
+		},
+		"MountVolume again": func() error { return node.MountVolume(l.ctx, volume, `C:\`+name) },
+		"WriteVolumeCache":  func() error { return node.WriteVolumeCache(l.ctx, volume) },
 	} {
 		if names := l.wmiCalls(do); len(names) > 0 {
 			t.Errorf("%s goes through WMI: %q", call, names)
