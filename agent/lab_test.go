@@ -3,9 +3,11 @@ package agent_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -188,8 +190,12 @@ func (l *lab) junction(path, target string) {
 	l.ok(l.node.MakeDir(l.ctx, path))
 	h, err := l.node.CreateFile(l.ctx, `\\?\`+path, win32.Open{Access: win32.GenericWrite | win32.FileWriteAttr, Share: 7})
 	l.ok(err)
-	data, err := win32.EncodeMountPoint(target)
+	data, err := win32.EncodeSymlink(target)
 	l.ok(err)
+	// The buffer of a junction is that of a link without the four bytes of flags.
+	data = slices.Delete(data, 16, 20)
+	binary.LittleEndian.PutUint32(data, win32.TagMountPoint)
+	binary.LittleEndian.PutUint16(data[4:], uint16(len(data)-8))
 	_, err = l.node.DeviceIoControl(l.ctx, h, win32.FsctlSetReparsePoint, data, nil)
 	l.ok(errors.Join(err, l.node.CloseHandle(h)))
 }

@@ -1,6 +1,8 @@
 package winos_test
 
 import (
+	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -271,8 +273,11 @@ func TestOpenOfAFileInUse(t *testing.T) {
 
 func TestReparseKinds(t *testing.T) {
 	t.Parallel()
-	junction, err := win32.EncodeMountPoint(`C:\target`)
+	junction, err := win32.EncodeSymlink(`C:\target`)
 	must(t, err)
+	junction = slices.Delete(junction, 16, 20) // a junction is laid out as a link is, without the flags
+	binary.LittleEndian.PutUint32(junction, win32.TagMountPoint)
+	binary.LittleEndian.PutUint16(junction[4:], uint16(len(junction)-8))
 	for _, tt := range []struct {
 		name   string
 		buffer []byte

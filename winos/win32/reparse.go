@@ -111,16 +111,6 @@ func EncodeSymlink(target string) ([]byte, error) {
 	return b, err
 }
 
-// EncodeMountPoint lays out the buffer of a mount-point tag: a junction when
-// target is an absolute path, a mounted folder when it is a volume id.
-func EncodeMountPoint(target string) ([]byte, error) {
-	substitute, relative := ntPath(target)
-	if relative {
-		return nil, ErrReparseBuffer
-	}
-	return encodeReparse(TagMountPoint, substitute, target)
-}
-
 // encodeReparse lays out a link with both names, each with a final NUL.
 func encodeReparse(tag uint32, substitute, shown string) ([]byte, error) {
 	form, ok := linkFormOf(tag)

@@ -62,16 +62,6 @@ func TestEncodeRoundTrip(t *testing.T) {
 			t.Errorf("symlink to %s reads back as %+v, %v", target, got, err)
 		}
 	}
-	b, err := EncodeMountPoint(testVolume)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := DecodeReparse(b); err != nil || got.Target != testVolume {
-		t.Errorf("mount point reads back as %+v, %v", got, err)
-	}
-	if _, err := EncodeMountPoint("relative"); err == nil {
-		t.Error("a relative mount point was made")
-	}
 	if _, err := EncodeSymlink(`C:\` + strings.Repeat("x", 8000)); err == nil {
 		t.Error("names that do not fit were laid out")
 	}
