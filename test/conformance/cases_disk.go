@@ -83,15 +83,17 @@ func diskGone(ctx context.Context, s *scene) {
 	for range 2 {
 		s.must(s.host.Rescan(ctx), "Rescan")
 	}
-	ids, err := s.host.ListDiskIDs(ctx)
-	s.must(err, "ListDiskIDs")
-	if _, listed := ids[d.Number()]; listed {
-		s.Errorf("ListDiskIDs still has disk %d", d.Number())
-	}
+	var ids map[uint32]host.DiskIDs
+	s.eventually(ctx, fmt.Sprintf("ListDiskIDs without disk %d, which was removed", d.Number()), func() (bool, error) {
+		var err error
+		ids, err = s.host.ListDiskIDs(ctx)
+		_, listed := ids[d.Number()]
+		return !listed, err
+	})
 	if _, listed := ids[stays.Number()]; !listed {
 		s.Errorf("ListDiskIDs lacks disk %d, which was not removed", stays.Number())
 	}
-	_, err = s.host.GetDiskStats(ctx, d.Number())
+	_, err := s.host.GetDiskStats(ctx, d.Number())
 	s.fails(err, "GetDiskStats of a disk that has gone", host.KindNotFound)
 }
 

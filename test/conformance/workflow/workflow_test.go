@@ -57,7 +57,7 @@ func TestWorkflowIsWhole(t *testing.T) {
 	}
 	want := []string{
 		"go build", "if not", proxy + " install", proxy + " status", proxyctl + " get", proxyctl + " conformance",
-		proxy + " status", `type C:\k\logs\csi-proxy.log`, proxy + " uninstall",
+		proxy + " status", proxy + " uninstall", `type C:\k\logs\csi-proxy.log`,
 	}
 	if !slices.Equal(steps, want) {
 		t.Errorf("the steps are %q, want %q", steps, want)
@@ -184,12 +184,15 @@ func (b *bed) serve() {
 // awaitAnswer waits until csi-proxy answers.
 func (b *bed) awaitAnswer() {
 	b.Helper()
-	deadline, output, code := time.Now().Add(time.Minute), "", 1
-	for time.Now().Before(deadline) {
-		if output, code = b.run(filepath.Join(b.bin, "csi-proxyctl"), "get", "versions", "--socket-dir", b.sockets); code == 0 {
+	deadline := time.Now().Add(time.Minute)
+	for {
+		output, code := b.run(filepath.Join(b.bin, "csi-proxyctl"), "get", "versions", "--socket-dir", b.sockets)
+		if code == 0 {
 			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("csi-proxy does not answer: %s", output)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	b.Fatalf("csi-proxy does not answer: %s", output)
 }
