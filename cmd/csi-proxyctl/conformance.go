@@ -109,7 +109,12 @@ func (c *conformanceOptions) run(cmd *cobra.Command, env environment, o *options
 	if c.form == formJSON && results != nil {
 		err = errors.Join(write(env.Stdout, formJSON, results, nil), err)
 	}
-	return errors.Join(summary(results), err)
+	if failure := errors.Join(summary(results), err); failure != nil || c.form == formJSON {
+		return failure
+	}
+	passed, _, notRun := counts(results)
+	_, err = fmt.Fprintf(env.Stdout, "all %d cases that were run have passed; %d were not run\n", passed, notRun)
+	return err
 }
 
 // check checks the flags that can be wrong by themselves, and fills in what follows
@@ -253,15 +258,20 @@ func printResult(w io.Writer, r conformance.Result) {
 	}
 }
 
-// summary is an error when a case failed, or none was run.
-func summary(results []conformance.Result) error {
+// counts is how many cases ended how.
+func counts(results []conformance.Result) (passed, failed, notRun int) {
 	count := map[conformance.Outcome]int{}
 	for _, r := range results {
 		count[r.Outcome]++
 	}
-	if count[conformance.Failed] > 0 || len(results) > 0 && count[conformance.Passed] == 0 {
-		return fmt.Errorf("conformance: %d cases failed, %d passed, %d were not run",
-			count[conformance.Failed], count[conformance.Passed], count[conformance.NotRun])
+	return count[conformance.Passed], count[conformance.Failed], count[conformance.NotRun]
+}
+
+// summary is an error when a case failed, or none was run.
+func summary(results []conformance.Result) error {
+	passed, failed, notRun := counts(results)
+	if failed > 0 || len(results) > 0 && passed == 0 {
+		return fmt.Errorf("conformance: %d cases failed, %d passed, %d were not run", failed, passed, notRun)
 	}
 	return nil
 }

@@ -69,6 +69,16 @@ func TestConformancePasses(t *testing.T) {
 	}
 }
 
+// What was run and what was not is said at the end.
+func TestConformanceSaysHowMany(t *testing.T) {
+	t.Parallel()
+	_, flags := servedNode(t)
+	code, stdout, stderr := program(t, append(flags, "--run", "^smb/")...)
+	if code != 0 || stderr != "" || !strings.HasSuffix(stdout, "\nall 2 cases that were run have passed; 2 were not run\n") {
+		t.Errorf("exit code %d, %q\n%s", code, stderr, stdout)
+	}
+}
+
 // A failing case is shown with its reason, and the exit code says so.
 func TestConformanceFails(t *testing.T) {
 	t.Parallel()
