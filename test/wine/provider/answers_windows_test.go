@@ -204,6 +204,16 @@ func TestSignatureIsKept(t *testing.T) {
 	}
 }
 
+// A failure to connect names the namespace, for a query and for a method.
+func TestUnknownNamespace(t *testing.T) {
+	const none = `root\no\such\namespace`
+	session := play(t, script{})
+	_, err := session.Query(t.Context(), none, selectAll)
+	failure(t, err, cim.InvalidNamespace, none, "")
+	_, err = session.Exec(t.Context(), none, class, "Do", nil)
+	failure(t, err, cim.InvalidNamespace, none, "")
+}
+
 // Texts reach the provider as they were meant, whatever characters are in them.
 func TestEscaping(t *testing.T) {
 	type row struct {
