@@ -62,7 +62,7 @@ func (f *findings) code(s *source, element ast.Expr) bool {
 	if !strings.HasPrefix(name, "RPC_") {
 		name = "ERROR_" + name
 	}
-	f.number("winos.win32Codes", value, name, "")
+	f.number("winos.win32Codes", value, name)
 	return true
 }
 

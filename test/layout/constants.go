@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
+	"go/token"
 	"go/types"
 	"regexp"
 	"slices"
@@ -54,8 +55,15 @@ func (f *findings) missing(format string, args ...any) {
 	f.unknown = append(f.unknown, fmt.Sprintf(format, args...))
 }
 
+// structureAsked is the structure that an expression asks for.
+var structureAsked = regexp.MustCompile(`(?:sizeof|offsetof)\(\(*(\w+)`)
+
 // number adds the comparison of an integer.
-func (f *findings) number(who string, value uint64, expression, structure string) {
+func (f *findings) number(who string, value uint64, expression string) {
+	structure := ""
+	if match := structureAsked.FindStringSubmatch(expression); match != nil {
+		structure = match[1]
+	}
 	f.all = append(f.all, comparison{who: who, value: numberText(value), expression: expression, structure: structure})
 }
 
@@ -84,12 +92,12 @@ func (f *findings) members(s *source) {
 			}
 			value, _ := constant.Uint64Val(c.Val())
 			if match[1] != "" {
-				f.number(who, value, "sizeof("+match[1]+")", match[1])
+				f.number(who, value, "sizeof("+match[1]+")")
 				return true
 			}
-			f.number(who, value, fmt.Sprintf("offsetof(%s, %s)", match[2], match[3]), match[2])
+			f.number(who, value, fmt.Sprintf("offsetof(%s, %s)", match[2], match[3]))
 			if named, ok := c.Type().(*types.Named); ok {
-				f.number(who+"'s type", widths[named.Obj().Name()], fmt.Sprintf("sizeof(((%s *)0)->%s)", match[2], match[3]), match[2])
+				f.number(who+"'s type", widths[named.Obj().Name()], fmt.Sprintf("sizeof(((%s *)0)->%s)", match[2], match[3]))
 			}
 			return true
 		})
@@ -98,7 +106,9 @@ func (f *findings) members(s *source) {
 
 // isComplete reports whether every number of the package has to be listed: those
 // that are the interface to Windows.
-func isComplete(name string) bool { return name == "winos/win32" || name == "winos/cim" }
+func isComplete(name string) bool {
+	return name == "winos/win32" || name == "winos/cim" || name == "test/conformance/vhdx"
+}
 
 // constants compares the numbers that the product writes out itself. Those made of
 // other constants follow from these.
@@ -123,7 +133,7 @@ func (f *findings) constants(s *source) {
 				value, _ := constant.Uint64Val(c.Val())
 				switch {
 				case ok && !own:
-					f.number(who, value, listed, "")
+					f.number(who, value, listed)
 				case !ok && (isComplete(s.name) || s.isWindows(file)) && isWritten(c, spec, i):
 					f.missing("%s: nobody says what it is in C", who)
 				}
@@ -155,23 +165,39 @@ func isWritten(c *types.Const, spec *ast.ValueSpec, i int) bool {
 // guidText is a GUID in braces.
 var guidText = regexp.MustCompile(`\{[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}`)
 
-// guid compares a GUID that is written as text with the symbol of the headers.
+// guid compares a GUID with the symbol of the headers. It is written as text, or as
+// the 16 bytes of its layout.
 func (f *findings) guid(who string, spec *ast.ValueSpec, symbol string) {
-	found := ""
+	found, raw := "", []byte{}
 	for _, value := range spec.Values {
 		ast.Inspect(value, func(node ast.Node) bool {
-			if literal, ok := node.(*ast.BasicLit); ok && found == "" {
+			literal, ok := node.(*ast.BasicLit)
+			if ok && literal.Kind == token.STRING && found == "" {
 				found = guidText.FindString(literal.Value)
+			}
+			if number, ok := constant.Int64Val(constant.ToInt(valueOf(literal))); ok && strings.HasPrefix(literal.Value, "0x") {
+				raw = append(raw, byte(number))
 			}
 			return true
 		})
 	}
+	if len(raw) == 16 {
+		found = guidOf(raw)
+	}
 	f.all = append(f.all, comparison{who: who, value: strings.ToLower(found), expression: symbol, guid: true})
+}
+
+// valueOf is the value of a literal; unknown for none.
+func valueOf(literal *ast.BasicLit) constant.Value {
+	if literal == nil {
+		return constant.MakeUnknown()
+	}
+	return constant.MakeFromLiteral(literal.Value, literal.Kind, 0)
 }
 
 // isBorrowed are the packages that have Windows' numbers and structures for us.
 func isBorrowed(path string) bool {
-	return path == "golang.org/x/sys/windows" || path == "golang.org/x/sys/windows/svc" ||
+	return path == "golang.org/x/sys/windows" || strings.HasPrefix(path, "golang.org/x/sys/windows/") ||
 		path == "github.com/go-ole/go-ole" || path == "syscall"
 }
 
@@ -188,7 +214,7 @@ func (f *findings) borrowed(s *source) {
 			expression = c.Name()
 		}
 		if value, exact := constant.Uint64Val(c.Val()); exact && !own {
-			f.number(who, value, expression, "")
+			f.number(who, value, expression)
 		}
 	}
 }

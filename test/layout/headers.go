@@ -20,13 +20,14 @@ const sdkHeaders = `
 #define NTDDI_VERSION 0x0A000006
 #define INITGUID
 #define COBJMACROS
-#include <winsock2.h>
 #include <windows.h>
 #include <winternl.h>
 #include <winsvc.h>
 #include <accctrl.h>
 #include <diskguid.h>
 #include <ntddscsi.h>
+#include <virtdisk.h>
+#include <shlobj.h>
 #include <wbemcli.h>
 `
 
@@ -34,8 +35,9 @@ const sdkHeaders = `
 // are covered, so that a header that has them one day does no harm.
 //
 // Sources: the pages of IOCTL_DISK_GET_DISK_ATTRIBUTES,
-// IOCTL_DISK_SET_DISK_ATTRIBUTES and FILE_DISPOSITION_INFORMATION_EX, "System Error
-// Codes"; ntdddisk.h and ntddk.h of the Windows kits.
+// IOCTL_DISK_SET_DISK_ATTRIBUTES, FILE_DISPOSITION_INFORMATION_EX and
+// CREATE_VIRTUAL_DISK_PARAMETERS, "System Error Codes"; ntdddisk.h and ntddk.h of the
+// Windows kits.
 const documented = `
 typedef struct { DWORD Version; DWORD Reserved1; DWORDLONG Attributes; } documented_get_disk_attributes;
 #define GET_DISK_ATTRIBUTES documented_get_disk_attributes
@@ -43,6 +45,20 @@ typedef struct {
 	DWORD Version; BOOLEAN Persist; BYTE Reserved1[3]; DWORDLONG Attributes; DWORDLONG AttributesMask; DWORD Reserved2[4];
 } documented_set_disk_attributes;
 #define SET_DISK_ATTRIBUTES documented_set_disk_attributes
+typedef struct {
+	CREATE_VIRTUAL_DISK_VERSION Version;
+	union {
+		struct {
+			GUID UniqueId; ULONGLONG MaximumSize; ULONG BlockSizeInBytes; ULONG SectorSizeInBytes; PCWSTR ParentPath; PCWSTR SourcePath;
+		} Version1;
+		struct {
+			GUID UniqueId; ULONGLONG MaximumSize; ULONG BlockSizeInBytes; ULONG SectorSizeInBytes; ULONG PhysicalSectorSizeInBytes;
+			PCWSTR ParentPath; PCWSTR SourcePath; OPEN_VIRTUAL_DISK_FLAG OpenFlags; VIRTUAL_STORAGE_TYPE ParentVirtualStorageType;
+			VIRTUAL_STORAGE_TYPE SourceVirtualStorageType; GUID ResiliencyGuid;
+		} Version2;
+	};
+} documented_create_virtual_disk_parameters;
+#define CREATE_VIRTUAL_DISK_PARAMETERS documented_create_virtual_disk_parameters
 #undef IOCTL_DISK_GET_DISK_ATTRIBUTES
 #define IOCTL_DISK_GET_DISK_ATTRIBUTES CTL_CODE(IOCTL_DISK_BASE, 0x3c, METHOD_BUFFERED, FILE_ANY_ACCESS)
 #undef IOCTL_DISK_SET_DISK_ATTRIBUTES
@@ -73,28 +89,28 @@ const driverHeaders = `
 #include <ntifs.h>
 `
 
-// unit is one file of C: headers and the structures to be found only there.
+// unit is one file of C: headers and the names to be found only there.
 type unit struct {
-	headers    string
-	structures []string
+	headers string
+	names   []string
 }
 
 func units() []unit {
 	return []unit{
 		{sdkHeaders + documented + helpers, nil},
-		{driverHeaders, []string{"REPARSE_DATA_BUFFER"}},
+		{driverHeaders, []string{"REPARSE_DATA_BUFFER", "SE_CREATE_SYMBOLIC_LINK_PRIVILEGE"}},
 	}
 }
 
 // of reports whether an expression is to be asked of the unit. The first unit has
 // all that the others do not claim.
 func (u unit) of(expression string) bool {
-	names := func(name string) bool { return strings.Contains(expression, name) }
-	if u.structures != nil {
-		return slices.ContainsFunc(u.structures, names)
+	in := func(name string) bool { return strings.Contains(expression, name) }
+	if u.names != nil {
+		return slices.ContainsFunc(u.names, in)
 	}
 	for _, other := range units() {
-		if slices.ContainsFunc(other.structures, names) {
+		if slices.ContainsFunc(other.names, in) {
 			return false
 		}
 	}
@@ -145,8 +161,8 @@ const arrayName = "layout_numbers"
 // bits that every number of the headers fits in, whatever its sign there.
 func program(headers string, expressions []string) string {
 	var b strings.Builder
-	b.WriteString("#include <stddef.h>\n#include <stdint.h>\n")
 	b.WriteString(headers)
+	b.WriteString("#include <stddef.h>\n#include <stdint.h>\n")
 	fmt.Fprintf(&b, "const uint64_t %s[] = {\n", arrayName)
 	for _, expression := range expressions {
 		fmt.Fprintf(&b, "\t(uint32_t)(%s),\n", expression)
@@ -185,10 +201,15 @@ func read(object string, expressions, symbols []string, values map[string]string
 		if err != nil {
 			return err
 		}
-		values[symbol] = fmt.Sprintf("{%08x-%04x-%04x-%x-%x}", binary.LittleEndian.Uint32(b),
-			binary.LittleEndian.Uint16(b[4:]), binary.LittleEndian.Uint16(b[6:]), b[8:10], b[10:16])
+		values[symbol] = guidOf(b)
 	}
 	return nil
+}
+
+// guidOf is the text of a GUID's 16 bytes.
+func guidOf(b []byte) string {
+	return fmt.Sprintf("{%08x-%04x-%04x-%x-%x}", binary.LittleEndian.Uint32(b),
+		binary.LittleEndian.Uint16(b[4:]), binary.LittleEndian.Uint16(b[6:]), b[8:10], b[10:16])
 }
 
 // symbolBytes are the first bytes of a symbol.

@@ -48,6 +48,7 @@ func checked(t *testing.T, name, text string) *source {
 		name: name, positions: token.NewFileSet(), sizes: types.SizesFor("gc", "arm64"),
 		info: &types.Info{
 			Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+			Instances: map[*ast.Ident]types.Instance{},
 		},
 	}
 	file, err := parser.ParseFile(s.positions, "text_windows.go", text, parser.ParseComments)
@@ -178,6 +179,20 @@ func read(b []byte, i int) (uint32, uint16) {
 	return binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint16(b[i:])
 }`))
 	if len(f.unknown) != 1 || !strings.Contains(f.unknown[0], "text_windows.go:4") {
+		t.Errorf("found: %v", f.unknown)
+	}
+}
+
+func TestAlignment(t *testing.T) {
+	t.Parallel()
+	f := tables(t, "", "winos/win32.thing own ours")
+	f.structs(checked(t, "winos/win32", `package win32
+import "unsafe"
+type thing struct { a uint64 }
+func use(b []byte, words []uint64) (*thing, *thing, *byte) {
+	return (*thing)(unsafe.Pointer(&b[0])), (*thing)(unsafe.Pointer(&words[0])), (*byte)(unsafe.Pointer(&words[0]))
+}`))
+	if len(f.unknown) != 1 || !strings.Contains(f.unknown[0], "byte is not aligned") {
 		t.Errorf("found: %v", f.unknown)
 	}
 }

@@ -23,7 +23,7 @@ const module = "github.com/csi-windows/csi-windows"
 
 // rooms are the folders that are looked through.
 func rooms() []string {
-	return []string{"winos", "sim", "wire", "client", "cmd"}
+	return []string{"winos", "sim", "wire", "client", "cmd", "test/conformance/vhdx"}
 }
 
 // source is one package of the product as the compiler sees it for Windows.
@@ -98,6 +98,7 @@ func check(p listed, exports map[string]string, sizes types.Sizes) (*source, err
 		name: strings.TrimPrefix(p.ImportPath, module+"/"), positions: token.NewFileSet(), sizes: sizes,
 		info: &types.Info{
 			Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+			Instances: map[*ast.Ident]types.Instance{},
 		},
 	}
 	for _, name := range p.GoFiles {

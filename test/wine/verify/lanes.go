@@ -111,7 +111,7 @@ func (r *runner) build(ctx context.Context) error {
 		return err
 	}
 	return r.command(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"}, "go", "build",
-		"-cover", "-coverpkg="+module+"/...", "-overlay", list, "-o", r.out+"/", "./cmd/csi-proxy", "./cmd/csi-proxyctl")
+		"-cover", "-covermode=atomic", "-coverpkg="+module+"/...", "-overlay", list, "-o", r.out+"/", "./cmd/csi-proxy", "./cmd/csi-proxyctl")
 }
 
 // counters is the folder that measured programs write to.

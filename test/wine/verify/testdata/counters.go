@@ -21,21 +21,22 @@ func init() {
 }
 
 func keepCounters(folder string) {
+	started := time.Now().UnixNano() // process ids are used again
 	for range time.Tick(200 * time.Millisecond) {
-		writeCounters(folder)
+		writeCounters(folder, started)
 	}
 }
 
 // writeCounters replaces the file of this process. Its name has the hash that the
 // file with the names of functions has; that hash follows magic and version.
-func writeCounters(folder string) {
+func writeCounters(folder string, started int64) {
 	var b bytes.Buffer
-	if err := WriteCounters(&b); err != nil || b.Len() < 24 {
-		return
+	if err := WriteCounters(&b); err != nil {
+		panic(err) // it is built wrongly, and nothing would be measured
 	}
 	temporary := filepath.Join(folder, fmt.Sprintf("tmp.%d", os.Getpid()))
 	if os.WriteFile(temporary, b.Bytes(), 0o644) == nil {
-		name := fmt.Sprintf("covcounters.%s.%d.1", hex.EncodeToString(b.Bytes()[8:24]), os.Getpid())
+		name := fmt.Sprintf("covcounters.%s.%d.%d", hex.EncodeToString(b.Bytes()[8:24]), os.Getpid(), started)
 		_ = os.Rename(temporary, filepath.Join(folder, name))
 	}
 }
