@@ -131,6 +131,19 @@ func TestEventLogThatHangs(t *testing.T) {
 	}
 }
 
+// What hangs is seen by an operator, and so is its end.
+func TestHungCallIsAnEvent(t *testing.T) {
+	t.Parallel()
+	var recorded recordedEvents
+	all := newEvents(&recorded)
+	t.Cleanup(all.close)
+	observer := hangs{nil, all}
+	observer.CallHung("FormatVolume", "volume x", 90*time.Second)
+	observer.HungCallEnded("FormatVolume", "volume x", 200*time.Second)
+	recorded.wait(t, "30 Warning The operating system does not come back from FormatVolume of volume x, which has run for 1m30s.")
+	recorded.wait(t, "31 Info FormatVolume of volume x has come back after 3m20s.")
+}
+
 func TestOperationsPageNamesEveryEvent(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")

@@ -62,7 +62,7 @@ func sum(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	digest := sha256.New()
 	if _, err := io.Copy(digest, file); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func copyFile(source, path string) error {
 	if err != nil {
 		return err
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	to, err := private.Create(path)
 	if err != nil {
 		return err
