@@ -17,6 +17,9 @@ const (
 	// readyTime is generous: under Wine a first start loads many libraries.
 	readyTime = 30 * time.Second
 	quickTime = 5 * time.Second
+	// outputTime bounds the wait for the end of a program's output: Wine starts
+	// helpers of its own from within a program, and they inherit it.
+	outputTime = 2 * time.Second
 	// endTime is for programs that wait for a service in their turn.
 	endTime   = 2 * readyTime
 	readyText = "csi-proxy is ready"
@@ -53,6 +56,7 @@ func start(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := &program{command: exec.Command(exe(t), args...), ready: make(chan struct{}), ended: make(chan struct{})}
 	p.command.Stderr, p.command.Stdout = p, p
+	p.command.WaitDelay = outputTime
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
 	}

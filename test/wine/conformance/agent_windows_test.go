@@ -52,6 +52,7 @@ func startAgent(t *testing.T, args ...string) {
 	t.Helper()
 	log := &agentLog{ready: make(chan struct{})}
 	command := exec.Command(programPath(t, "CSI_PROXY_EXE"), args...)
+	command.WaitDelay = 2 * time.Second // Wine's helpers inherit the output
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -38,6 +38,10 @@ func TestEveryMethodOfEveryVersionOnWindows(t *testing.T) {
 // readyTime is generous: under Wine a first start loads many libraries.
 const readyTime = 30 * time.Second
 
+// outputTime bounds the wait for the end of a program's output: Wine starts helpers
+// of its own from within a program, and they inherit it.
+const outputTime = 2 * time.Second
+
 // agentLog collects what csi-proxy says and notes when it is ready.
 type agentLog struct {
 	mu    sync.Mutex
@@ -74,6 +78,7 @@ func startAgent(t *testing.T, args ...string) context.Context {
 	log := &agentLog{ready: make(chan struct{})}
 	command := exec.Command(path, args...)
 	command.Stdout, command.Stderr = log, log
+	command.WaitDelay = outputTime
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
