@@ -28,8 +28,8 @@ const (
 const longestStop = maxGraceTime + stopMargin
 
 // The service runs as SYSTEM, which has many privileges. It keeps these alone; above
-// all it cannot act in the name of other users, load drivers, debug processes or
-// start programs under other accounts. What an administrator may do without any
+// all it cannot act as a part of the operating system, load drivers, debug processes,
+// take what others own or start programs under other accounts. What an administrator may do without any
 // privilege, such as asking the storage provider, needs none here either.
 //
 // Source: SERVICE_REQUIRED_PRIVILEGES_INFOW; Privilege Constants.
@@ -45,8 +45,9 @@ const (
 	// whose rights, set by a pod, leave SYSTEM out.
 	privilegeBackup  = "SeBackupPrivilege"
 	privilegeRestore = "SeRestorePrivilege"
-	// privilegeImpersonate lets COM carry this account to the WMI provider and
-	// accept what that calls back.
+	// privilegeImpersonate is one that every process of an administrator has. Nothing
+	// here uses it; it stays until a run on Windows shows that WMI's providers, which
+	// act with what their caller holds, do without.
 	privilegeImpersonate = "SeImpersonatePrivilege"
 )
 
