@@ -47,6 +47,7 @@ type runner struct {
 }
 
 // run runs every lane, or only one. What an earlier run of it left is removed first.
+// Tests that failed are an error; what the others executed is there all the same.
 func (r *runner) run(ctx context.Context, only string) error {
 	if err := os.MkdirAll(r.counters(), 0o755); err != nil {
 		return err
@@ -68,6 +69,7 @@ func (r *runner) lanes(ctx context.Context, only string) error {
 	if err != nil {
 		return err
 	}
+	var failures error
 	for _, l := range lanes() {
 		if only != "" && only != l.name {
 			continue
@@ -83,11 +85,11 @@ func (r *runner) lanes(ctx context.Context, only string) error {
 		args := append([]string{l.name, "-cover", "-coverpkg=" + module + "/...", "-vet=off", "-exec", through}, packages...)
 		start := time.Now()
 		if err := r.command(ctx, nil, filepath.Join(r.top, "test/wine/run"), args...); err != nil {
-			return fmt.Errorf("the %s lane: %w", l.name, err)
+			failures = errors.Join(failures, fmt.Errorf("the %s lane: %w", l.name, err))
 		}
 		fmt.Fprintf(r.log, "the %s lane took %s\n", l.name, time.Since(start).Round(time.Second))
 	}
-	return r.convert(ctx)
+	return errors.Join(failures, r.convert(ctx))
 }
 
 // build makes the programs with counters, and with the file that keeps these on

@@ -13,10 +13,12 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -61,20 +63,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	r := &runner{top: top, out: filepath.Join(top, "bin", "verify"), log: out}
+	var failures error
 	if !*keep {
-		if err := r.run(ctx, *only); err != nil {
-			return err
-		}
+		failures = r.run(ctx, *only)
 	}
 	runs, err := readRuns(r.out)
 	if err != nil {
-		return err
+		return errors.Join(failures, err)
 	}
-	return report(top, runs, *linux, *check, out)
+	return errors.Join(failures, report(ctx, top, runs, *linux, *check, out))
 }
 
 // report writes or checks the document, and prints the figures.
-func report(top string, runs []*testRun, linux string, check bool, out io.Writer) error {
+func report(ctx context.Context, top string, runs []*testRun, linux string, check bool, out io.Writer) error {
 	all, texts, err := functions(top)
 	if err != nil {
 		return err
@@ -95,8 +96,12 @@ func report(top string, runs []*testRun, linux string, check bool, out io.Writer
 	if 100*executed < promisedPercent*statements {
 		problems = append(problems, fmt.Sprintf("%d of %d statements are executed: less than %d %%", executed, statements, promisedPercent))
 	}
+	structures, err := comparedStructures(ctx, top)
+	if err != nil {
+		return err
+	}
 	path := filepath.Join(top, "docs", "windows-verification.md")
-	if text := document(introduction, results, reasons); check {
+	if text := document(strings.Replace(introduction, "{structures}", structures, 1), results, reasons); check {
 		if present, err := readFile(path); err != nil {
 			return err
 		} else if difference := firstDifference(string(present), text); difference != "" {
@@ -109,6 +114,43 @@ func report(top string, runs []*testRun, linux string, check bool, out io.Writer
 		return fmt.Errorf("%d problems:\n%s", len(problems), strings.Join(problems, "\n"))
 	}
 	return nil
+}
+
+// comparedStructures asks test/layout what it compares with the headers.
+func comparedStructures(ctx context.Context, top string) (string, error) {
+	command := exec.CommandContext(ctx, "go", "run", "./test/layout", "-list")
+	command.Dir, command.Stderr = top, os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("test/layout: %w", err)
+	}
+	return wrapped(strings.Fields(string(output))), nil
+}
+
+// wrapped lists names in lines of the document's width.
+func wrapped(names []string) string {
+	const width = 118
+	var b strings.Builder
+	column := 0
+	for i, name := range names {
+		name = "`" + name + "`"
+		if i < len(names)-1 {
+			name += ","
+		}
+		switch {
+		case column == 0:
+		case column+1+len(name) > width:
+			b.WriteString("\n")
+			column = 0
+		default:
+			b.WriteString(" ")
+			column++
+		}
+		b.WriteString(name)
+		column += len(name)
+	}
+	b.WriteString(".")
+	return b.String()
 }
 
 // figures prints how much is executed, by file and in all.
