@@ -83,20 +83,22 @@ func run[T any](ctx context.Context, c *call, wants []want, job func(context.Con
 func handedOver[T any](ctx context.Context, c *call, job func(context.Context) (T, error)) (T, error) {
 	var value, none T
 	var err error
-	wake := make(chan struct{}, 2) // one from the job, one from the watch
+	wake := make(chan bool, 2) // true from the job, false from the watch, once each
 	c.agent.workers.start(func() {
 		value, err = guarded(ctx, c, job)
 		err = c.named(err)
 		c.end(err)
-		wake <- struct{}{}
+		wake <- true
 	})
-	c.agent.watch.add(ctx, c, func() { wake <- struct{}{} })
-	<-wake
-	c.agent.watch.remove(c)
-	if c.abandon() {
-		// value and err are the job's alone now.
-		return none, c.named(ctx.Err())
+	c.agent.watch.add(ctx, c, func() { wake <- false })
+	if ended := <-wake; !ended {
+		if c.abandon() {
+			// value and err are the job's alone now.
+			return none, c.named(ctx.Err())
+		}
+		<-wake // the job has ended, or gives up waiting for a lock
 	}
+	c.agent.watch.remove(c)
 	return value, err
 }
 
