@@ -49,8 +49,7 @@ func openAt(folder windows.Handle, name string, open Open) (windows.Handle, erro
 }
 
 // CreateSymlink implements API. A link that could not be finished is removed again.
-// As CreateSymbolicLinkW does, it switches the privilege on first. Source:
-// FSCTL_SET_REPARSE_POINT, SE_CREATE_SYMBOLIC_LINK_NAME.
+// The privilege that Windows demands is on, see System.
 func (s system) CreateSymlink(ctx context.Context, folder Handle, name, target string, directory bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -59,7 +58,6 @@ func (s system) CreateSymlink(ctx context.Context, folder Handle, name, target s
 	if err != nil {
 		return &Error{Call: "FSCTL_SET_REPARSE_POINT", Object: name, Code: ErrInvalidParameter}
 	}
-	enablePrivilege(createSymbolicLink)
 	h, err := openAt(windows.Handle(folder), name, Open{
 		Access: FileWriteAttr | AccessDelete, Share: ShareRead, Create: true, Directory: directory,
 	})

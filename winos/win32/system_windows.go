@@ -14,8 +14,13 @@ import (
 // each, and cannot end one that runs.
 type system struct{}
 
-// System returns the API of the machine the process runs on.
-func System() API { return system{} }
+// System returns the API of the machine the process runs on. It switches on the
+// privileges that its calls need: administrators have them switched off, local
+// system most of them.
+func System() API {
+	enablePrivileges(backupPrivilege, restorePrivilege, symlinkPrivilege)
+	return system{}
+}
 
 // failure makes the *Error of a failed call; nil stays nil.
 func failure(call, object string, err error) error {

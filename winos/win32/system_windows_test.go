@@ -245,38 +245,52 @@ func TestSplitMultiSZ(t *testing.T) {
 	}
 }
 
-// A privilege that the process has is switched on; for one that it lacks nothing
-// happens.
-func TestEnablePrivilege(t *testing.T) {
-	token := windows.GetCurrentProcessToken()
-	enabled := func(number uint32) bool {
-		var size uint32
-		buffer := make([]uint64, 512) // aligned
-		err := windows.GetTokenInformation(token, windows.TokenPrivileges, (*byte)(unsafe.Pointer(&buffer[0])), 4096, &size)
-		if err != nil {
-			t.Fatal(err)
+// The privileges that the process has are switched on; those that it lacks, such as one
+// that does not exist, do no harm.
+func TestSystemPrivileges(t *testing.T) {
+	for _, number := range []uint32{backupPrivilege, restorePrivilege} { // Wine knows no other of ours
+		setPrivilege(t, number, 0)
+		if hasPrivilege(t, number) {
+			t.Fatalf("privilege %d cannot be switched off", number)
 		}
-		for _, p := range (*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])).AllPrivileges() {
-			if p.Luid.LowPart == number {
-				return p.Attributes&windows.SE_PRIVILEGE_ENABLED != 0
-			}
-		}
-		return false
 	}
-	const backup, none = 17, 99 // SE_BACKUP_PRIVILEGE, which administrators have
+	enablePrivileges(99)
+	System()
+	for _, number := range []uint32{backupPrivilege, restorePrivilege} {
+		if !hasPrivilege(t, number) {
+			t.Errorf("privilege %d is off", number)
+		}
+	}
+}
+
+func setPrivilege(t *testing.T, number, attributes uint32) {
+	t.Helper()
 	var own windows.Token
 	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES, &own); err != nil {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	off := windows.Tokenprivileges{PrivilegeCount: 1}
-	off.Privileges[0].Luid.LowPart = backup
-	if err := windows.AdjustTokenPrivileges(own, false, &off, 0, nil, nil); err != nil || enabled(backup) {
-		t.Fatalf("the privilege cannot be switched off: %v", err)
+	change := windows.Tokenprivileges{PrivilegeCount: 1}
+	change.Privileges[0] = windows.LUIDAndAttributes{Luid: windows.LUID{LowPart: number}, Attributes: attributes}
+	if err := windows.AdjustTokenPrivileges(own, false, &change, 0, nil, nil); err != nil {
+		t.Fatal(err)
 	}
-	enablePrivilege(none)
-	enablePrivilege(backup)
-	if !enabled(backup) || enabled(none) {
-		t.Errorf("privilege %d: %v, privilege %d: %v", backup, enabled(backup), none, enabled(none))
+}
+
+// hasPrivilege reports whether a privilege is on.
+func hasPrivilege(t *testing.T, number uint32) bool {
+	t.Helper()
+	var size uint32
+	buffer := make([]uint64, 512) // aligned
+	err := windows.GetTokenInformation(windows.GetCurrentProcessToken(), windows.TokenPrivileges,
+		(*byte)(unsafe.Pointer(&buffer[0])), 4096, &size)
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, p := range (*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])).AllPrivileges() {
+		if p.Luid.LowPart == number {
+			return p.Attributes&windows.SE_PRIVILEGE_ENABLED != 0
+		}
+	}
+	return false
 }
