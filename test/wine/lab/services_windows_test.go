@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
 )
@@ -16,6 +18,7 @@ const (
 	// name under which it runs.
 	serviceExe  = `C:\windows\system32\csiiscsi.exe`
 	serviceTime = 30 * time.Second
+	startTries  = 3
 )
 
 // managedServices are those of the service manager.
@@ -101,7 +104,15 @@ func (s *managedServices) start(t *testing.T, name string) {
 	if status, err := service.Query(); err == nil && status.State == svc.Running {
 		return
 	}
-	if err := service.Start(); err != nil {
+	// Wine's manager, under load, sometimes fails to reach a service it has started.
+	var err error
+	for range startTries {
+		if err = service.Start(); err == nil || errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if err != nil && !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
 		t.Fatalf("service %s: %v", name, err)
 	}
 	await(t, service, svc.Running)
