@@ -2,6 +2,7 @@ package cim
 
 import (
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"unsafe"
@@ -15,13 +16,32 @@ import (
 // usage is what a leak would add to.
 type usage struct {
 	handles, threads, objects int
+	workingSetBytes           int // texts and arrays that nobody freed
 }
 
-// measure counts the handles and threads of this process, and the COM objects of
-// the provider.
+// measure counts the handles, threads and bytes of this process, and the COM
+// objects of the provider.
 func measure(t *testing.T) usage {
 	t.Helper()
-	return usage{handles(t), threads(t), number(t, countingProvider().objects)}
+	debug.FreeOSMemory() // what is left is not Go's
+	return usage{handles(t), threads(t), number(t, countingProvider().objects), workingSet(t)}
+}
+
+// workingSet is the memory in use. Source: PROCESS_MEMORY_COUNTERS.
+func workingSet(t *testing.T) int {
+	t.Helper()
+	var counters struct {
+		size, pageFaults           uint32
+		peakBytes, workingSetBytes uintptr
+		_                          [6]uintptr
+	}
+	counters.size = uint32(unsafe.Sizeof(counters))
+	ok, _, err := windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo").
+		Call(uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&counters)), uintptr(counters.size))
+	if ok == 0 || counters.workingSetBytes == 0 {
+		t.Fatalf("GetProcessMemoryInfo: %v", err)
+	}
+	return int(counters.workingSetBytes)
 }
 
 // handles asks as GetProcessHandleCount does, which says 0 under Wine. Source:
@@ -113,7 +133,10 @@ func (l *lab) oneOfMany(d diskRow, i int) error {
 func TestCountsAreFlat(t *testing.T) {
 	l := newLab(t)
 	d := l.disk(l.attach(sim.DiskSpec{}))
-	const slack = 8 // threads come and go with Go's own needs
+	const (
+		slack      = 8       // threads come and go with Go's own needs
+		slackBytes = 8 << 20 // 80 for each of 100,000 calls; a row has many more
+	)
 	calls := 100_000
 	if testing.Short() { // test/wine/verify asks only which code is executed
 		calls = 2_000
@@ -125,6 +148,9 @@ func TestCountsAreFlat(t *testing.T) {
 	t.Logf("before %+v, after %+v", before, after)
 	if after.handles > before.handles+slack || after.threads > before.threads+slack {
 		t.Errorf("before %d calls %+v, after them %+v", calls, before, after)
+	}
+	if after.workingSetBytes > before.workingSetBytes+slackBytes {
+		t.Errorf("%d bytes before %d calls, %d after them", before.workingSetBytes, calls, after.workingSetBytes)
 	}
 	// The workers keep connections and signatures, and their thread's last error,
 	// which holds on to at most two objects each.
