@@ -49,6 +49,9 @@ func pathCalls(s *scene) map[string]func(ctx context.Context, path string) error
 func (s *scene) refusesPaths(ctx context.Context, paths ...string) {
 	for name, call := range pathCalls(s) {
 		for _, path := range paths {
+			if path == "" && strings.HasPrefix(name, "Rmdir") {
+				continue // see guard.mayEmpty
+			}
 			err := call(ctx, path)
 			if name == "GetLink" && s.unsupported(err, name) {
 				break

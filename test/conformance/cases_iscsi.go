@@ -60,8 +60,12 @@ func iscsiBadInput(ctx context.Context, s *scene) {
 func (s *scene) initiator(ctx context.Context) {
 	info, err := s.host.GetService(ctx, initiatorService)
 	s.must(err, "GetService")
-	if info.Status == host.ServiceRunning {
+	switch info.Status {
+	case host.ServiceRunning:
 		return
+	case host.ServiceStopped:
+	default:
+		s.Fatalf("%s is on its way between states: %+v", initiatorService, info)
 	}
 	s.must(s.host.StartService(ctx, initiatorService), "StartService")
 	s.later(func(ctx context.Context) error { return s.host.StopService(ctx, initiatorService, false) })
@@ -96,7 +100,8 @@ func iscsiTarget(ctx context.Context, s *scene) {
 	portal := s.env.ISCSI.Portal
 	known, err := s.host.ListTargetPortals(ctx)
 	s.must(err, "ListTargetPortals")
-	if !slices.ContainsFunc(known, func(p host.TargetPortal) bool { return samePortal(p, portal) }) {
+	wasKnown := slices.ContainsFunc(known, func(p host.TargetPortal) bool { return samePortal(p, portal) })
+	if !wasKnown {
 		s.later(func(ctx context.Context) error { return s.host.RemoveTargetPortal(ctx, portal) })
 	}
 	for range 2 {
@@ -133,6 +138,10 @@ func iscsiTarget(ctx context.Context, s *scene) {
 	}
 	_, err = s.host.GetTargetDisks(ctx, portal, iqn)
 	s.fails(err, "GetTargetDisks of a target that is not connected", host.KindPrecondition, host.KindNotFound)
+	if wasKnown {
+		s.Notef("the initiator knew the portal before, so it was not removed")
+		return
+	}
 	for range 2 {
 		s.must(s.host.RemoveTargetPortal(ctx, portal), "RemoveTargetPortal")
 		s.knowsPortal(ctx, portal, false)
@@ -153,8 +162,12 @@ func (s *scene) target(ctx context.Context, portal host.TargetPortal) string {
 	if !slices.ContainsFunc(iqns, func(n string) bool { return strings.EqualFold(n, iqn) }) {
 		s.Fatalf("the portal tells of %q; the target to use is %q", iqns, iqn)
 	}
-	if numbers, err := s.host.GetTargetDisks(ctx, portal, iqn); err == nil {
+	numbers, err := s.host.GetTargetDisks(ctx, portal, iqn)
+	if err == nil {
 		s.Fatalf("the target is connected already, with disks %v", numbers)
+	}
+	if !host.IsKind(err, host.KindPrecondition) && !host.IsKind(err, host.KindNotFound) {
+		s.Fatalf("whether the target is connected cannot be told: %v", err)
 	}
 	return iqn
 }

@@ -66,6 +66,9 @@ func systemServiceStartStop(ctx context.Context, s *scene) {
 		s.must(s.host.StartService(ctx, initiatorService), "StartService of a running service")
 		s.Notef("%s runs, so it was not stopped", initiatorService)
 		return
+	case before.Status != host.ServiceStopped:
+		s.Notef("%s is on its way between states, so it was left alone", initiatorService)
+		return
 	case before.StartType == host.StartDisabled:
 		s.fails(s.host.StartService(ctx, initiatorService), "StartService of a disabled service", host.KindPrecondition)
 		s.Notef("%s is disabled, so it was not started", initiatorService)

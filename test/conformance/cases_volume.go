@@ -188,6 +188,11 @@ func volumeCalls(s *scene) map[string]func(ctx context.Context, id string) error
 // isVolumeAddition reports whether a call of volumeCalls may be missing.
 func isVolumeAddition(name string) bool { return name == "GetVolume" || name == "FormatVolumeWith" }
 
+// changesVolume reports whether a call of volumeCalls would change the volume.
+func changesVolume(name string) bool {
+	return strings.HasPrefix(name, "Format") || name == "ResizeVolume" || name == "MountVolume"
+}
+
 // What is asked of a volume that no node has is not found, and makes no folder.
 func volumeAbsent(ctx context.Context, s *scene) {
 	for name, call := range volumeCalls(s) {
@@ -205,11 +210,16 @@ func volumeAbsent(ctx context.Context, s *scene) {
 
 // A volume id of another form is invalid.
 func volumeBadID(ctx context.Context, s *scene) {
-	bad := []string{
-		``, `C:`, `C:\`, `\\?\Volume`, `\\?\{5f0c1e5a-0000-4c5f-8a11-000000000000}\`, `5f0c1e5a-0000-4c5f-8a11-000000000000`,
-		`\\?\GLOBALROOT\Device\HarddiskVolume1`, `\\.\PhysicalDrive0`, "\x00", `\\server\share`,
+	nobodys := []string{
+		volumePrefix, `\\?\{` + absentGUID + `}\`, absentGUID, "\x00", `C:\` + s.run, `\\` + s.run + `\share`,
+		`\\?\GLOBALROOT\Device\` + s.run, `\\.\` + s.run,
 	}
+	somebodys := []string{``, `C:`, `C:\`, `\\?\GLOBALROOT\Device\HarddiskVolume1`, `\\.\PhysicalDrive0`, `\\server\share`}
 	for name, call := range volumeCalls(s) {
+		bad := nobodys
+		if !changesVolume(name) {
+			bad = slices.Concat(nobodys, somebodys)
+		}
 		for _, id := range bad {
 			err := call(ctx, id)
 			if isVolumeAddition(name) && s.unsupported(err, name) {

@@ -11,12 +11,18 @@ import (
 // is no share at all.
 func (g *guard) mayChangeShare(path string) error {
 	plain := strings.ReplaceAll(path, "/", `\`)
-	given := g.scene.env.SMB != nil && strings.HasPrefix(strings.ToLower(plain), strings.ToLower(g.scene.env.SMB.Path))
+	given := g.scene.env.SMB != nil && strings.EqualFold(shareRoot(plain), shareRoot(g.scene.env.SMB.Path))
 	server, share, _ := strings.Cut(strings.TrimPrefix(plain, `\\`), `\`)
 	if given || strings.Contains(plain, g.scene.run) || !strings.HasPrefix(plain, `\\`) || server == "" || share == "" {
 		return nil
 	}
 	return refused("%s", path)
+}
+
+// shareRoot is the server and the share of a path: `\\server\share`.
+func shareRoot(path string) string {
+	parts := strings.SplitN(strings.TrimPrefix(strings.ReplaceAll(path, "/", `\`), `\\`), `\`, 3)
+	return `\\` + strings.Join(parts[:min(len(parts), 2)], `\`)
 }
 
 // mayChangePortal passes the portal of the environment, the loopback addresses of

@@ -43,3 +43,10 @@ func (LocalFiles) MakeLink(_ context.Context, path, target string) error {
 
 // RemoveFile implements Files.
 func (LocalFiles) RemoveFile(_ context.Context, path string) error { return os.Remove(path) }
+
+// IsFolder reports whether path is certainly a folder, and neither a link nor a
+// mount point.
+func (LocalFiles) IsFolder(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == os.ModeDir
+}

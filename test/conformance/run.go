@@ -139,22 +139,29 @@ type runner struct {
 	name    string
 	// made are the folders above the cases' own that were missing, deepest first.
 	made []string
+	// sameNode says that a scratch disk was seen to arrive on the host's node.
+	sameNode bool
 	// stopped is why no further case is run.
 	stopped error
 }
 
-// begin notes which folders the run makes on the way to its own.
+// begin notes which folders the run makes on the way to its own. One that is perhaps
+// there, in a folder that cannot be listed, is not among them.
 func (r *runner) begin(ctx context.Context) error {
 	for _, folder := range []string{r.env.WorkingDir, r.env.OutsideDir} {
+		var below []string // missing when the next one is
 		for at := strings.LastIndexByte(folder, '\\'); at > 0; at = strings.LastIndexByte(folder, '\\') {
-			there, err := r.has(ctx, folder[:at], folder[at+1:])
-			if err != nil {
+			there, err := r.holds(ctx, folder[:at], folder[at+1:])
+			if ctx.Err() != nil {
 				return fmt.Errorf("conformance: look into %s: %w", folder[:at], err)
 			}
-			if there {
+			if err == nil {
+				if !there {
+					r.made = append(append(r.made, below...), folder)
+				}
 				break
 			}
-			r.made = append(r.made, folder)
+			below = append(below, folder)
 			folder = folder[:at]
 		}
 	}

@@ -111,7 +111,7 @@ func (r *runner) removeTree(ctx context.Context, folder, name string, depth int)
 	if removeErr == nil {
 		return nil
 	}
-	if link, err := r.env.Host.IsSymlink(ctx, path); depth > treeDepthMax || err == nil && link {
+	if depth > treeDepthMax || !r.isFolder(ctx, path) {
 		return removeErr
 	}
 	names, err := r.env.Files.ListDir(ctx, path)
@@ -126,14 +126,34 @@ func (r *runner) removeTree(ctx context.Context, folder, name string, depth int)
 	return r.env.Files.RemoveFile(ctx, path)
 }
 
+// isFolder reports whether an object that resists its removal is certainly a folder
+// and no link. Files may know that by themselves; else the host under test is asked,
+// which finds everything outside its working folders invalid.
+func (r *runner) isFolder(ctx context.Context, path string) bool {
+	if files, ok := r.env.Files.(interface{ IsFolder(path string) bool }); ok {
+		return files.IsFolder(path)
+	}
+	link, err := r.env.Host.IsSymlink(ctx, path)
+	return err == nil && !link || host.IsKind(err, host.KindInvalid)
+}
+
 // has reports whether a folder holds a name. A folder that cannot be listed holds none.
 func (r *runner) has(ctx context.Context, folder, name string) (bool, error) {
+	there, err := r.holds(ctx, folder, name)
+	if err != nil {
+		return false, ctx.Err()
+	}
+	return there, nil
+}
+
+// holds is has that fails when the folder cannot be listed.
+func (r *runner) holds(ctx context.Context, folder, name string) (bool, error) {
 	if strings.HasSuffix(folder, ":") {
 		folder += `\` // C: alone is the current folder of that drive
 	}
 	names, err := r.env.Files.ListDir(ctx, folder)
 	if err != nil {
-		return false, ctx.Err()
+		return false, err
 	}
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }), nil
 }

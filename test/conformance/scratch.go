@@ -53,6 +53,7 @@ func (d *scratchDisk) remember(ctx context.Context) error {
 
 // disk makes a scratch disk and waits until the host sees it.
 func (s *scene) disk(ctx context.Context) *scratchDisk {
+	before := s.disksBefore(ctx)
 	made, err := s.env.Scratch.Create(ctx, diskBytes)
 	s.must(err, "make a scratch disk")
 	d := &scratchDisk{Disk: made, sizeBytes: diskBytes, partitions: map[string]bool{}}
@@ -64,8 +65,24 @@ func (s *scene) disk(ctx context.Context) *scratchDisk {
 	if len(state.Partitions) > 0 || state.Style != host.StyleRaw {
 		s.Fatalf("the new disk %d is not empty: %+v", state.Number, state)
 	}
+	if _, there := before[d.Number()]; there {
+		s.Fatalf("the host had a disk %d before this one was made: it seems to be on another node", d.Number())
+	}
 	s.awaitDisk(ctx, d)
+	s.runner.sameNode = true
 	return d
+}
+
+// disksBefore are the host's disks before the first scratch disk. Its number must not
+// be among them: on another node the number is that of somebody's disk.
+func (s *scene) disksBefore(ctx context.Context) map[uint32]host.DiskIDs {
+	if s.runner.sameNode {
+		return nil
+	}
+	s.must(s.host.Rescan(ctx), "Rescan")
+	before, err := s.host.ListDiskIDs(ctx)
+	s.must(err, "ListDiskIDs")
+	return before
 }
 
 // awaitDisk waits until the host lists the disk.
