@@ -3,6 +3,7 @@ package cim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -79,13 +80,19 @@ func (p *pool[W]) close() error {
 
 // start hands a job to an idle worker, or to a new one while there are not too
 // many, and does not wait for its end. When ctx ends first it is not run. fail is
-// called instead of run when the new worker cannot enter.
+// called instead of run when the new worker cannot enter, and when run panics: on a
+// worker nobody above would catch that, and one bad answer would end every call.
 func (p *pool[W]) start(ctx context.Context, run func(W), fail func(error)) error {
 	counted := job[W]{fail: fail, run: func(state W) {
 		stop := context.AfterFunc(ctx, p.uncount)
 		defer func() {
 			if !stop() {
 				p.recount()
+			}
+		}()
+		defer func() {
+			if cause := recover(); cause != nil {
+				fail(fmt.Errorf("cim: panic: %v", cause))
 			}
 		}()
 		run(state)

@@ -143,3 +143,29 @@ func TestWorkerOnAnotherThread(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A panic of a job fails that job; the worker stays.
+func TestJobThatPanics(t *testing.T) {
+	t.Parallel()
+	p, err := newPool(1, func() (int, func(), error) { return 0, func() {}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	for _, panics := range []bool{true, false} {
+		if err := p.start(t.Context(), func(int) {
+			if panics {
+				panic("a bad answer")
+			}
+			failed <- nil
+		}, func(err error) { failed <- err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-failed; (err != nil) != panics {
+			t.Errorf("panics %v: %v", panics, err)
+		}
+	}
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
+}
