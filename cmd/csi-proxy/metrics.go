@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
+	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/wire"
 )
 
@@ -61,6 +62,29 @@ func newMetrics() *metrics {
 	m.registry.MustRegister(m.calls, m.seconds, m.inFlight, m.hung, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watchSession adds what a session with WMI says of its threads, if it counts
+// them. Nil metrics count nothing.
+func (m *metrics) watchSession(session cim.Session) {
+	counting, ok := session.(cim.Counting)
+	if m == nil || !ok {
+		return
+	}
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "csi_proxy_wmi_threads",
+			Help: "Threads that take calls of WMI.",
+		}, func() float64 { return float64(counting.Stats().Workers) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "csi_proxy_wmi_hung_threads",
+			Help: "Threads that were replaced because a WMI provider does not answer.",
+		}, func() float64 { return float64(counting.Stats().Hung) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "csi_proxy_wmi_hung_calls_total",
+			Help: "Calls of WMI that did not come back in time.",
+		}, func() float64 { return float64(counting.Stats().HungTotal) }),
+	)
 }
 
 // serve answers scrapes at /metrics until ctx ends. It closes the listener.

@@ -77,6 +77,7 @@ func (p *program) serve(ctx context.Context, report startReport) (err error) {
 		return failedStart(ctx, stageMetrics, err)
 	}
 	defer stopMetrics()
+	m.watchSession(n.session)
 	server, err := p.newServer(n, m, place)
 	if err != nil {
 		return failed(stageHost, err)
