@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +47,35 @@ func TestHungCallTakesNoPlace(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the place of the hung call stays taken: %v", err)
 		}
+	}
+}
+
+// A call whose client has gone is nobody's, so a stopping server does not use up its
+// grace time on it.
+func TestShutdownWaitsForNoDesertedCall(t *testing.T) {
+	t.Parallel()
+	release, gone := make(chan struct{}), make(chan struct{})
+	defer close(release)
+	h := &wiretest.Host{Before: func(ctx context.Context, _ string) error {
+		caller, _ := host.CallerOf(ctx)
+		<-ctx.Done()
+		caller.Leave()
+		close(gone)
+		<-release
+		return nil
+	}}
+	server, cfg := startDisk(t, h)
+	conn := dial(t, cfg.Place, diskV1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	wantCode(t, rescan(ctx, conn), codes.DeadlineExceeded)
+	<-gone
+	grace, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	if err := server.Shutdown(grace); err == nil || !strings.Contains(err.Error(), "1 calls do not end") {
+		t.Errorf("shutdown: %v", err)
+	}
+	if grace.Err() != nil {
+		t.Error("the grace time was used up")
 	}
 }

@@ -35,7 +35,8 @@ const (
 	keepaliveInterval  = 5 * time.Minute
 	keepaliveTimeout   = 20 * time.Second
 	clientKeepaliveMin = 10 * time.Second // more frequent pings end the connection
-	cutOffTimeout      = 2 * time.Second  // for calls to notice that their context has ended
+	desertedInterval   = 250 * time.Millisecond
+	cutOffTimeout      = 2 * time.Second // for calls to notice that their context has ended
 )
 
 // pipeServer is one pipe: a gRPC server that has one API's service and nothing
@@ -103,6 +104,28 @@ func (p *pipeServer) serviceDesc() *grpc.ServiceDesc {
 	return desc
 }
 
+// awaitCalls waits until gRPC has stopped, until ctx ends, or until the only calls
+// left are such as nobody waits for. It reports whether gRPC has stopped.
+func (p *pipeServer) awaitCalls(ctx context.Context, stopped <-chan struct{}) bool {
+	ticker := time.NewTicker(desertedInterval)
+	defer ticker.Stop()
+	// The answer of a call that has just ended gets the time between two looks.
+	for deserted := 0; deserted < 2; {
+		select {
+		case <-stopped:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+		deserted++
+		if p.calls.Load() > 0 || p.hung.Load() == 0 {
+			deserted = 0
+		}
+	}
+	return false
+}
+
 // shutdown stops the pipe; see Server.Shutdown.
 func (p *pipeServer) shutdown(ctx context.Context) error {
 	p.drainOnce.Do(func() { close(p.draining) })
@@ -113,10 +136,8 @@ func (p *pipeServer) shutdown(ctx context.Context) error {
 		defer close(stopped)
 		p.grpc.GracefulStop()
 	}()
-	select {
-	case <-stopped:
+	if p.awaitCalls(ctx, stopped) {
 		return nil
-	case <-ctx.Done():
 	}
 	name := pipe.Name(p.version.api.Group, p.version.api.Version)
 	inFlight := p.calls.Load()
