@@ -97,6 +97,9 @@ func (p *pool[W]) start(ctx context.Context, run func(W), fail func(error)) erro
 		}()
 		run(state)
 	}}
+	if err := ctx.Err(); err != nil {
+		return err // an idle worker would take it all the same
+	}
 	select {
 	case <-p.stop:
 		return errClosed

@@ -169,3 +169,22 @@ func TestJobThatPanics(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A job whose context has ended is not run, although a worker stands idle.
+func TestJobThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	p, err := newPool(1, func() (int, func(), error) { return 0, func() {}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := p.start(ctx, func(int) { t.Error("it was run") }, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := p.close(); err != nil || p.stats().HungTotal != 0 {
+		t.Errorf("%+v, %v", p.stats(), err)
+	}
+}
