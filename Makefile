@@ -10,7 +10,7 @@ BENCHTIME  ?= 1s
 LINT       := bin/golangci-lint
 PLATFORMS  := linux/amd64 linux/arm64 windows/amd64 windows/arm64
 
-.PHONY: build windows test test-race bench vet lint generate check-generated demo wine fuzz-short layout clean
+.PHONY: build windows test test-race bench vet lint generate check-generated demo wine fuzz-short layout verify check-verify coverage clean
 
 ## build: the programs for this machine, in bin/
 build:
@@ -71,6 +71,21 @@ layout:
 ## wine: the Windows binaries under Wine; needs wine64 and gcc-mingw-w64-x86-64-win32
 wine:
 	test/wine/run
+
+## verify: docs/windows-verification.md, from what the tests execute under Wine
+verify:
+	CGO_ENABLED=0 $(GO) build -o bin/verify-tool ./test/wine/verify
+	bin/verify-tool
+
+## check-verify: fails when that page is not what the tests execute
+check-verify:
+	CGO_ENABLED=0 $(GO) build -o bin/verify-tool ./test/wine/verify
+	bin/verify-tool -check
+
+## coverage: how much of the whole product is executed, on Linux or under Wine; after verify
+coverage:
+	CGO_ENABLED=0 $(GO) test -coverpkg=./... -coverprofile=bin/linux.out ./...
+	bin/verify-tool -check -keep -linux bin/linux.out
 
 clean:
 	rm -rf bin .wine

@@ -98,7 +98,9 @@ type unit struct {
 func units() []unit {
 	return []unit{
 		{sdkHeaders + documented + helpers, nil},
-		{driverHeaders, []string{"REPARSE_DATA_BUFFER", "SE_CREATE_SYMBOLIC_LINK_PRIVILEGE"}},
+		{driverHeaders, []string{
+			"REPARSE_DATA_BUFFER", "SE_BACKUP_PRIVILEGE", "SE_RESTORE_PRIVILEGE", "SE_CREATE_SYMBOLIC_LINK_PRIVILEGE",
+		}},
 	}
 }
 

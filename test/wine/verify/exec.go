@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 const (
 	// manyTests is the number above which a package's tests run all at once first.
-	manyTests = 12
+	manyTests = 16
 	// allTests stands for all tests of a package in place of a name.
 	allTests = "all"
 	// testTime bounds one test.
@@ -166,22 +167,41 @@ func (e *execution) one(ctx context.Context, name string) (profile, error) {
 	if err := waitGone(ctx, windowsPath(e.out)); err != nil {
 		return nil, err
 	}
-	if err := e.keepCounters(base + countersSuffix); err != nil {
+	p, err := readProfile(base + profileSuffix)
+	if err != nil {
 		return nil, err
 	}
-	return readProfile(base + profileSuffix)
+	programs, err := e.programs(ctx, base)
+	p.add(programs)
+	return p, err
+}
+
+// programs makes a profile of the counters that programs have written during a test;
+// it is empty when none has.
+func (e *execution) programs(ctx context.Context, base string) (profile, error) {
+	if kept, err := e.keepCounters(base + countersSuffix); err != nil || !kept {
+		return nil, err
+	}
+	to := base + programsSuffix + profileSuffix
+	command := exec.CommandContext(ctx, "go", "tool", "covdata", "textfmt", "-i="+base+countersSuffix, "-o="+to)
+	// The lane builds for Windows; this tool is one of this machine.
+	command.Env = append(os.Environ(), "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+	if output, err := command.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go tool covdata: %w\n%s", err, output)
+	}
+	return readProfile(to)
 }
 
 // keepCounters moves what programs have written out of the way of the next test.
-func (e *execution) keepCounters(to string) error {
+func (e *execution) keepCounters(to string) (kept bool, err error) {
 	written, err := os.ReadDir(e.counters())
 	if err != nil || len(written) == 0 {
-		return err
+		return false, err
 	}
 	if err := os.Rename(e.counters(), to); err != nil {
-		return err
+		return false, err
 	}
-	return os.Mkdir(e.counters(), 0o755)
+	return true, os.Mkdir(e.counters(), 0o755)
 }
 
 // waitGone waits until no program below a folder runs: a service writes its

@@ -42,8 +42,8 @@ func TestCountersAreKeptByTest(t *testing.T) {
 	if err := os.Mkdir(e.counters(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.keepCounters(to); err != nil {
-		t.Fatal(err)
+	if kept, err := e.keepCounters(to); err != nil || kept {
+		t.Fatal(kept, err)
 	}
 	if _, err := os.Stat(to); err == nil {
 		t.Error("a folder was kept for nothing")
@@ -51,8 +51,8 @@ func TestCountersAreKeptByTest(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(e.counters(), "covcounters"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.keepCounters(to); err != nil {
-		t.Fatal(err)
+	if kept, err := e.keepCounters(to); err != nil || !kept {
+		t.Fatal(kept, err)
 	}
 	kept, err := os.ReadDir(to)
 	if err != nil || len(kept) != 1 {

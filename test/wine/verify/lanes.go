@@ -20,6 +20,7 @@ const (
 	ctlName        = "csi-proxyctl.exe"
 	profileSuffix  = ".out"
 	countersSuffix = ".counters"
+	programsSuffix = ".programs"
 )
 
 //go:embed testdata/counters.go
@@ -49,6 +50,9 @@ type runner struct {
 // run runs every lane, or only one. What an earlier run of it left is removed first.
 // Tests that failed are an error; what the others executed is there all the same.
 func (r *runner) run(ctx context.Context, only string) error {
+	if err := os.RemoveAll(r.counters()); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(r.counters(), 0o755); err != nil {
 		return err
 	}
@@ -82,14 +86,14 @@ func (r *runner) lanes(ctx context.Context, only string) error {
 			return err
 		}
 		through := fmt.Sprintf("'%s' exec -top '%s' -out '%s' -lane %s", self, r.top, r.out, l.name)
-		args := append([]string{l.name, "-cover", "-coverpkg=" + module + "/...", "-vet=off", "-exec", through}, packages...)
+		args := append([]string{l.name, "-cover", "-covermode=atomic", "-coverpkg=" + module + "/...", "-vet=off", "-exec", through}, packages...)
 		start := time.Now()
 		if err := r.command(ctx, nil, filepath.Join(r.top, "test/wine/run"), args...); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("the %s lane: %w", l.name, err))
 		}
 		fmt.Fprintf(r.log, "the %s lane took %s\n", l.name, time.Since(start).Round(time.Second))
 	}
-	return errors.Join(failures, r.convert(ctx))
+	return failures
 }
 
 // build makes the programs with counters, and with the file that keeps these on
@@ -134,20 +138,6 @@ func packagesOf(file string) ([]string, error) {
 	return packages, nil
 }
 
-// convert makes profiles of the counters that programs wrote.
-func (r *runner) convert(ctx context.Context) error {
-	return filepath.WalkDir(r.out, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() || !strings.HasSuffix(path, countersSuffix) {
-			return err
-		}
-		to := strings.TrimSuffix(path, countersSuffix) + ".programs" + profileSuffix
-		if err := r.command(ctx, nil, "go", "tool", "covdata", "textfmt", "-i="+path, "-o="+to); err != nil {
-			return err
-		}
-		return fs.SkipDir
-	})
-}
-
 func (r *runner) command(ctx context.Context, env []string, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Env = r.top, append(os.Environ(), env...)
@@ -175,7 +165,7 @@ func readRuns(out string) ([]*testRun, error) {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, profileSuffix) {
 				return err
 			}
-			base := strings.TrimSuffix(strings.TrimSuffix(path, profileSuffix), ".programs")
+			base := strings.TrimSuffix(strings.TrimSuffix(path, profileSuffix), programsSuffix)
 			folder, err := filepath.Rel(top, filepath.Dir(base))
 			if err != nil {
 				return err

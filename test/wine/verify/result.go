@@ -43,7 +43,7 @@ func evaluate(all []*function, texts map[string]string, runs []*testRun) (result
 		r.statements += b.statements
 		if whole[b] {
 			r.executed += b.statements
-		} else {
+		} else if b.statements > 0 {
 			r.missed = append(r.missed, firstLine(texts[r.file], b))
 		}
 	}
