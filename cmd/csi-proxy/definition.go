@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/csi-windows/csi-windows/cmd/internal/service"
@@ -50,6 +51,25 @@ const (
 	// act with what their caller holds, do without.
 	privilegeImpersonate = "SeImpersonatePrivilege"
 )
+
+// commandLineMax is how long program and flags of a service may be, in UTF-16 units.
+// What the manager tells of a service, this and some names, fits into 4096.
+//
+// Source: QueryServiceConfigW, cbBufSize.
+const commandLineMax = 3072
+
+// checkCommandLine refuses a service that the manager could not tell of any more. It
+// counts bytes, of which there are no fewer than units, and room for quotes.
+func checkCommandLine(d service.Definition) error {
+	length := len(d.Program)
+	for _, arg := range d.Args {
+		length += len(arg) + len(` ""`)
+	}
+	if length > commandLineMax {
+		return fmt.Errorf("program and flags of a service must not exceed %d characters, these have %d", commandLineMax, length)
+	}
+	return nil
+}
 
 // definition is the service as it is installed.
 func definition(name, program string, args []string) service.Definition {

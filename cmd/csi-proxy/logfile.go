@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -38,10 +39,14 @@ type logFile struct {
 	losing bool // the last record was lost
 }
 
-// open makes the file when it is missing, and keeps it from ordinary users.
+// open makes the file, and the folder it is to lie in, when they are missing, and keeps
+// both from ordinary users.
 func (l *logFile) open() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := private.Mkdir(filepath.Dir(l.path)); err != nil {
+		return err
+	}
 	return l.openLocked()
 }
 

@@ -25,6 +25,7 @@ func TestC100_LogsAreForTheirOwner(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"a file":                    {"-log_file=" + filepath.Join(shared, "new.log")},
+		"a file in a new folder":    {"-log_file=" + filepath.Join(shared, "made", "too", "new.log")},
 		"a file others could read":  {"-log_file=" + wide},
 		"a folder others may enter": {"-log_dir=" + shared},
 		"a new folder":              {"-log_dir=" + filepath.Join(shared, "new")},
@@ -58,8 +59,11 @@ func TestC100_LogsAreForTheirOwner(t *testing.T) {
 		}
 		return err
 	})
-	// Two single files; in each folder the record is in ERROR, WARNING and INFO.
-	if err != nil || found != 2+3+3 {
+	// Three single files; in each folder the record is in ERROR, WARNING and INFO.
+	if err != nil || found != 3+3+3 {
 		t.Errorf("%d files, %v", found, err)
+	}
+	if info, err := os.Stat(filepath.Join(shared, "made")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder that was made: %v, %v", info, err)
 	}
 }

@@ -171,8 +171,10 @@ func TestEventLogOfTheMachine(t *testing.T) {
 
 func TestProgramsFolder(t *testing.T) {
 	t.Parallel()
-	v := &verbRun{config: &verbConfig{}}
-	if folder, err := v.installDir(); err != nil || !strings.HasSuffix(folder, `\csi-proxy`) || !filepath.IsAbs(folder) {
-		t.Errorf("%s, %v", folder, err)
+	for name, want := range map[string]string{defaultServiceName: `\csi-proxy`, "other": `\csi-proxy-other`} {
+		v := &verbRun{config: &verbConfig{ServiceName: name}}
+		if folder, err := v.installDir(); err != nil || !strings.HasSuffix(folder, want) || !filepath.IsAbs(folder) {
+			t.Errorf("%s, %v", folder, err)
+		}
 	}
 }

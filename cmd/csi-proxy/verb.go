@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -113,6 +114,9 @@ func (c *verbConfig) check(fs *flag.FlagSet, env environment) error {
 		return errors.New("-service-name: must have 1 to 256 characters, without slashes")
 	case c.InstallDir != "" && !filepath.IsAbs(c.InstallDir):
 		return errors.New("-install-dir: must be an absolute path")
+	// A share may be away when the node starts, and belongs to whoever runs its server.
+	case strings.HasPrefix(c.InstallDir, `\\`) || strings.HasPrefix(c.InstallDir, "//"):
+		return errors.New("-install-dir: must be on a drive of this machine, such as C:")
 	case c.Output != "" && c.Output != outputTable && c.Output != outputJSON:
 		return errors.New("-o: must be table or json")
 	}
@@ -192,6 +196,9 @@ func runVerb(ctx context.Context, name string, v verb, args []string, env enviro
 		return 0
 	}
 	if err == nil {
+		// Whoever gives up leaves no node without its storage: what was begun is undone.
+		ctx, release := signal.NotifyContext(ctx, stopSignals()...)
+		defer release()
 		run := &verbRun{config: c, env: env, manager: serviceManager()}
 		err = v.run(run, ctx)
 	}
@@ -237,8 +244,12 @@ func (v *verbRun) installDir() (string, error) {
 	if v.config.InstallDir != "" {
 		return filepath.Clean(v.config.InstallDir), nil
 	}
+	folder := "csi-proxy"
+	if !strings.EqualFold(v.config.ServiceName, defaultServiceName) { // no two services share a program
+		folder += "-" + v.config.ServiceName
+	}
 	programs, err := programsFolder()
-	return filepath.Join(programs, "csi-proxy"), err
+	return filepath.Join(programs, folder), err
 }
 
 func (v *verbRun) install(ctx context.Context) error {
@@ -247,7 +258,30 @@ func (v *verbRun) install(ctx context.Context) error {
 		return failed(stageManage, err)
 	}
 	d := definition(v.config.ServiceName, filepath.Join(folder, programName), v.config.AgentArgs)
+	if err := checkCommandLine(d); err != nil {
+		return &usageError{fmt.Errorf("install: %w", err)}
+	}
+	if err := v.refuseForeign(); err != nil {
+		return failed(stageManage, err)
+	}
 	return v.change(d, "is installed", func(i *service.Installer) error { return i.Install(ctx, d, v.config.Start) })
+}
+
+// refuseForeign refuses to change a service that runs something else than csi-proxy,
+// such as one of Windows, whose name was given by mistake. One of csi-proxy's own name
+// is taken over whatever runs it, such as a wrapper.
+func (v *verbRun) refuseForeign() error {
+	name := v.config.ServiceName
+	registration, _, err := v.manager.Lookup(name)
+	switch {
+	case errors.Is(err, service.ErrNotInstalled), strings.EqualFold(name, defaultServiceName):
+		return nil
+	case err != nil:
+		return err
+	case len(withoutServiceFlag(registration.Args)) < len(registration.Args):
+		return nil
+	}
+	return fmt.Errorf("the service %s is another program's, %s; choose another -service-name", name, registration.Program)
 }
 
 func (v *verbRun) upgrade(ctx context.Context) error {
@@ -269,6 +303,9 @@ func (v *verbRun) uninstall(ctx context.Context) error {
 		return failed(stageManage, err)
 	}
 	name := v.config.ServiceName
+	if err := v.refuseForeign(); err != nil {
+		return failed(stageManage, err)
+	}
 	return v.change(service.Definition{Name: name}, "is gone", func(i *service.Installer) error { return i.Uninstall(ctx, name, folder) })
 }
 

@@ -72,26 +72,27 @@ func TestInstallRefusesFlags(t *testing.T) {
 	}
 	t.Cleanup(reset)
 	for line, want := range map[string]string{
-		"install -grace-period=1h":             "install: invalid value",
-		"install -kubelet-path=x":              "-kubelet-path",
-		"install -host=sim":                    "-sim-dir",
-		"install -no-such-flag":                "no-such-flag",
-		"install -version":                     "-version",
-		"install -log_file=x":                  "-log_file: must be an absolute path",
-		"install -log_dir=x":                   "-log_dir: must be an absolute path",
-		"install -v=x":                         "-v",
-		"install extra":                        `unexpected argument "extra"`,
-		"install -start=perhaps":               "-start",
-		"install -start-wait=0s":               "1s to 10m",
-		"install -install-dir=x":               "-install-dir: must be an absolute path",
-		"upgrade -kubelet-path=x":              "-kubelet-path",
-		"upgrade extra":                        `unexpected argument "extra"`,
-		"uninstall -service-name=":             "-service-name",
-		`status -service-name=a\b`:             "-service-name",
-		"status -o=xml":                        "-o: must be table or json",
-		"status -start":                        "-start",
-		"status -service-name=a/b -o=json":     "-service-name",
-		"uninstall -install-dir=relative\\dir": "-install-dir",
+		"install -grace-period=1h":              "install: invalid value",
+		"install -kubelet-path=x":               "-kubelet-path",
+		"install -host=sim":                     "-sim-dir",
+		"install -no-such-flag":                 "no-such-flag",
+		"install -version":                      "-version",
+		"install -log_file=x":                   "-log_file: must be an absolute path",
+		"install -log_dir=x":                    "-log_dir: must be an absolute path",
+		"install -v=x":                          "-v",
+		"install extra":                         `unexpected argument "extra"`,
+		"install -start=perhaps":                "-start",
+		"install -start-wait=0s":                "1s to 10m",
+		"install -install-dir=x":                "-install-dir: must be an absolute path",
+		"upgrade -kubelet-path=x":               "-kubelet-path",
+		"upgrade extra":                         `unexpected argument "extra"`,
+		"uninstall -service-name=":              "-service-name",
+		`status -service-name=a\b`:              "-service-name",
+		"status -o=xml":                         "-o: must be table or json",
+		"status -start":                         "-start",
+		"status -service-name=a/b -o=json":      "-service-name",
+		"uninstall -install-dir=relative\\dir":  "-install-dir",
+		"uninstall -install-dir=//server/share": "-install-dir",
 	} {
 		reset()
 		args := strings.Fields(line)
@@ -179,6 +180,45 @@ func TestVerbsThatFail(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, verb, err)
 			}
 		}
+	}
+}
+
+// Nobody's service but csi-proxy's is changed or removed.
+func TestForeignServices(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		manager fixedManager
+		service string
+		want    string
+	}{
+		"of Windows":    {fixedManager{registration: service.Registration{Program: "spoolsv.exe"}}, "Spooler", "another program's, spoolsv.exe"},
+		"a wrapper":     {fixedManager{registration: service.Registration{Program: "wrapper.exe"}}, "CSIProxy", ""},
+		"made by hand":  {fixedManager{registration: service.Registration{Program: "x", Args: []string{"--windows-service"}}}, "mine", ""},
+		"not installed": {fixedManager{err: service.ErrNotInstalled}, "mine", ""},
+		"denied":        {fixedManager{err: service.ErrDenied}, "mine", "denied"},
+	} {
+		v := &verbRun{config: &verbConfig{ServiceName: c.service}, manager: c.manager}
+		err := v.refuseForeign()
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	v := &verbRun{config: &verbConfig{ServiceName: "Spooler", InstallDir: t.TempDir()}, manager: fixedManager{registration: service.Registration{Program: "x"}}}
+	for verb, err := range map[string]error{"install": v.install(t.Context()), "uninstall": v.uninstall(t.Context())} {
+		if exitCode(err) != int(stageManage) {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}
+
+// A service whose flags the manager could not tell of could not be removed either.
+func TestFlagsThatAreTooLong(t *testing.T) {
+	t.Parallel()
+	long := []string{"-working-dir=C:\\" + strings.Repeat("x", commandLineMax)}
+	v := &verbRun{config: &verbConfig{ServiceName: "name", InstallDir: t.TempDir(), AgentArgs: long}, manager: fixedManager{err: service.ErrNotInstalled}}
+	var usage *usageError
+	if err := v.install(t.Context()); !errors.As(err, &usage) || !strings.Contains(err.Error(), "3072") {
+		t.Errorf("got %v", err)
 	}
 }
 

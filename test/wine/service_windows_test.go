@@ -81,7 +81,7 @@ func TestC058_ServiceTellsItsStage(t *testing.T) {
 		stage uint32
 	}{
 		"bad flag":         {simFlags(t, "-grace-period=1h"), 2},
-		"log not writable": {simFlags(t, "-logtostderr=false", `-log_file=C:\no\such\folder\x.log`), 3},
+		"log not writable": {simFlags(t, "-logtostderr=false", `-log_file=C:\windows`), 3},
 		"metrics address":  {simFlags(t, "-metrics-bind-address=203.0.113.1:1"), 6},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,10 @@ func Create(path string) (*os.File, error) {
 // Mkdir makes a folder when it is missing, and those above it. A folder that was
 // there keeps its rights, since others may use it too.
 func Mkdir(path string) error {
+	// Windows refuses to make the top of a drive, instead of saying that it is there.
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
 	err := mkdir(path)
 	switch above := filepath.Dir(path); {
 	case errors.Is(err, fs.ErrExist):

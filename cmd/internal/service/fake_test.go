@@ -13,7 +13,8 @@ import (
 )
 
 // fakeManager knows one service. What its program does is told by the program's
-// bytes: "good…" runs, "slow…" never gets to run, "stubborn…" never stops, and
+// bytes: "good…" runs, "slow…" never gets to run and takes no request to stop until
+// it is killed, "stubborn…" never stops, "lazy…" stops when it has been looked at twice, and
 // everything else ends at once.
 type fakeManager struct {
 	installed    bool
@@ -22,6 +23,8 @@ type fakeManager struct {
 	definition   service.Definition // of the last Refine
 	sources      map[string]bool
 	started      []string // the programs that were started
+	locked       bool
+	looks        int // at it while it stops
 	refuses      []string
 	fails        map[string]error // by method
 }
@@ -32,7 +35,13 @@ func (m *fakeManager) Lookup(string) (service.Registration, service.Status, erro
 	if !m.installed {
 		return service.Registration{}, service.Status{}, fmt.Errorf("open the service: %w", service.ErrNotInstalled)
 	}
-	return m.registration, m.status, m.fails["Lookup"]
+	status := m.status
+	if status.State == service.Stopping {
+		if m.looks++; m.looks > 1 {
+			m.status = service.Status{State: service.Stopped}
+		}
+	}
+	return m.registration, status, m.fails["Lookup"]
 }
 
 func (m *fakeManager) Create(d service.Definition) error {
@@ -69,7 +78,7 @@ func (m *fakeManager) Start(string) error {
 	switch {
 	case strings.Contains(strings.Join(m.registration.Args, " "), "-bad"):
 		m.status = service.Status{State: service.Stopped, ExitCode: service.ServiceSpecificError, ServiceExitCode: 5}
-	case strings.HasPrefix(text, "good"), strings.HasPrefix(text, "stubborn"):
+	case strings.HasPrefix(text, "good"), strings.HasPrefix(text, "stubborn"), strings.HasPrefix(text, "lazy"):
 		m.status = service.Status{State: service.Running, PID: 7}
 	case strings.HasPrefix(text, "slow"):
 		m.status = service.Status{State: service.Starting, PID: 7}
@@ -85,10 +94,32 @@ func (m *fakeManager) Stop(string) error {
 	if err := m.fails["Stop"]; err != nil {
 		return err
 	}
-	if bytes, _ := os.ReadFile(m.registration.Program); !strings.HasPrefix(string(bytes), "stubborn") {
+	if m.status.State == service.Starting {
+		return errors.New("it takes no controls")
+	}
+	switch bytes, _ := os.ReadFile(m.registration.Program); {
+	case strings.HasPrefix(string(bytes), "lazy"):
+		m.status.State = service.Stopping
+	case !strings.HasPrefix(string(bytes), "stubborn"):
 		m.status = service.Status{State: service.Stopped}
 	}
 	return nil
+}
+
+func (m *fakeManager) Kill(string) error {
+	if err := m.fails["Kill"]; err != nil {
+		return err
+	}
+	m.status = service.Status{State: service.Stopped, ExitCode: 1067}
+	return nil
+}
+
+func (m *fakeManager) Lock() (func(), error) {
+	if m.locked {
+		return nil, service.ErrBusy
+	}
+	m.locked = true
+	return func() { m.locked = false }, nil
 }
 
 func (m *fakeManager) Delete(string) error {

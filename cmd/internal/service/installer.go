@@ -33,6 +33,11 @@ const removalTime = 10 * time.Second
 // should be goes on undisturbed. One that does not start with its new program or
 // arguments gets its old ones back.
 func (i *Installer) Install(ctx context.Context, d Definition, start bool) error {
+	release, err := i.Manager.Lock()
+	if err != nil {
+		return err
+	}
+	defer release()
 	registered, status, err := i.Manager.Lookup(d.Name)
 	if errors.Is(err, ErrNotInstalled) {
 		return i.installNew(ctx, d, start)
@@ -45,6 +50,11 @@ func (i *Installer) Install(ctx context.Context, d Definition, start bool) error
 
 // Upgrade replaces the program of a service and leaves its arguments alone.
 func (i *Installer) Upgrade(ctx context.Context, d Definition, start bool) error {
+	release, err := i.Manager.Lock()
+	if err != nil {
+		return err
+	}
+	defer release()
 	registered, status, err := i.Manager.Lookup(d.Name)
 	if err != nil {
 		return err
@@ -95,7 +105,10 @@ func (i *Installer) replace(ctx context.Context, d Definition, old Registration,
 		i.Notice("program and flags are what they should be")
 	}
 	if wasRunning && (p.differs || !same) {
-		if err := i.stop(ctx, d.Name); err != nil {
+		if err := i.stop(ctx, d.Name, i.StartTime); err != nil {
+			if ctx.Err() != nil { // the user has given up, and it may stop all the same
+				return i.rollBack(ctx, d, old, p, wasRunning, err)
+			}
 			return err
 		}
 	}
@@ -105,7 +118,7 @@ func (i *Installer) replace(ctx context.Context, d Definition, old Registration,
 	if start || wasRunning {
 		if err := i.start(ctx, d.Name); err != nil {
 			if !p.differs && same {
-				return err // there is nothing to go back to
+				return p.mention(err) // there is nothing to go back to
 			}
 			return i.rollBack(ctx, d, old, p, wasRunning, err)
 		}
@@ -133,7 +146,7 @@ func (i *Installer) rollBack(ctx context.Context, d Definition, old Registration
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.StopTime+i.StartTime+removalTime)
 	defer cancel()
 	d.Program, d.Args = old.Program, old.Args
-	err := i.stop(ctx, d.Name)
+	err := i.stop(ctx, d.Name, 0)
 	if err == nil {
 		err = p.restore(ctx, i.Interval)
 	}
@@ -165,8 +178,14 @@ func (i *Installer) refine(d Definition) error {
 }
 
 // Uninstall stops and removes the service, its event source, and the program if it
-// lies in the folder. What is not there is not missed.
+// lies in the folder. What is not there is not missed. The service goes last: it is
+// what tells a second try where the program is.
 func (i *Installer) Uninstall(ctx context.Context, name, folder string) error {
+	release, err := i.Manager.Lock()
+	if err != nil {
+		return err
+	}
+	defer release()
 	registered, status, err := i.Manager.Lookup(name)
 	switch {
 	case errors.Is(err, ErrNotInstalled):
@@ -176,23 +195,20 @@ func (i *Installer) Uninstall(ctx context.Context, name, folder string) error {
 		return err
 	}
 	if status.State != Stopped {
-		if err := i.stop(ctx, name); err != nil {
+		if err := i.stop(ctx, name, i.StartTime); err != nil {
 			return err
 		}
-	}
-	if err := i.Manager.Delete(name); err != nil {
-		return err
-	}
-	if err := i.waitGone(ctx, name); err != nil {
-		return err
-	}
-	if err := i.Manager.RemoveEventSource(i.Events); err != nil {
-		return err
 	}
 	if strings.EqualFold(filepath.Dir(registered.Program), filepath.Clean(folder)) {
 		removeProgram(ctx, i.Source, registered.Program, i.Interval, i.Notice)
 	}
-	return nil
+	if err := i.Manager.RemoveEventSource(i.Events); err != nil {
+		return err
+	}
+	if err := i.Manager.Delete(name); err != nil {
+		return err
+	}
+	return i.waitGone(ctx, name)
 }
 
 // waitGone waits a moment until the manager no longer knows the service.
@@ -250,11 +266,33 @@ func (i *Installer) endingOf(name string) string {
 	return " (" + status.Ending() + ")"
 }
 
-// stop stops a service and waits until it has ended.
-func (i *Installer) stop(ctx context.Context, name string) error {
-	if err := i.Manager.Stop(name); err != nil {
-		return err
+// stop stops a service and waits until it has ended. While it starts it takes no
+// request to stop; one that still starts after startTime hangs, and its process is
+// ended. It has no calls in flight.
+func (i *Installer) stop(ctx context.Context, name string, startTime time.Duration) error {
+	for deadline := time.Now().Add(startTime); ; {
+		err := i.Manager.Stop(name)
+		if err == nil {
+			break
+		}
+		if _, status, lookupErr := i.Manager.Lookup(name); lookupErr != nil || status.State != Starting {
+			return err
+		}
+		if !time.Now().Before(deadline) {
+			if killErr := i.Manager.Kill(name); killErr != nil {
+				return fmt.Errorf("%w; it hangs in its start: %w", err, killErr)
+			}
+			break
+		}
+		if err := pause(ctx, i.Interval); err != nil {
+			return fmt.Errorf("it does not stop: %w", err)
+		}
 	}
+	return i.waitStopped(ctx, name)
+}
+
+// waitStopped waits until a service has ended.
+func (i *Installer) waitStopped(ctx context.Context, name string) error {
 	for deadline := time.Now().Add(i.StopTime); ; {
 		_, status, err := i.Manager.Lookup(name)
 		switch {

@@ -149,6 +149,73 @@ func TestRollBackOfAStoppedService(t *testing.T) {
 	l.wantStarted("good 1 ", "crash 2 ")
 }
 
+// Where an upgrade was cut off after the new program was placed, the next one tells of
+// the old one.
+func TestUpgradeThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "good 1").installed()
+	old := l.definition().Program + ".old"
+	if err := errors.Join(os.WriteFile(old, []byte("good 1"), 0o600), os.WriteFile(l.definition().Program, []byte("crash 2"), 0o600), l.manager.Stop("name")); err != nil {
+		t.Fatal(err)
+	}
+	l.download("crash 2")
+	l.wantError(l.Upgrade(t.Context(), service.Definition{Name: "name"}, true), "1067", "was there before is "+old)
+	l.download("good 3")
+	l.installed()
+	l.wantPlace("good 3")
+}
+
+// A service that hangs in its start can be changed and removed all the same.
+func TestServiceThatHangsInItsStart(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "slow 1")
+	l.wantError(l.Install(t.Context(), l.definition(), true), "still starting")
+	l.manager.fails["Kill"] = errFake
+	l.wantError(l.Uninstall(t.Context(), "name", ""), "it hangs in its start", errFake.Error())
+	delete(l.manager.fails, "Kill")
+	l.download("good 2")
+	l.installed()
+	l.wantPlace("good 2")
+	if l.manager.status.State != service.Running {
+		t.Errorf("it is %s", l.manager.status.State)
+	}
+}
+
+// Whoever gives up while the old service stops finds it running.
+func TestGivenUpWhileItStops(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "lazy 1").installed("-a")
+	l.download("good 2")
+	l.StopTime *= 100
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.wantError(l.Upgrade(ctx, service.Definition{Name: "name"}, true), "context canceled", "the old service is restored and runs")
+	l.wantPlace("lazy 1")
+	l.wantStarted("lazy 1 -a", "lazy 1 -a")
+}
+
+// Two at once would place each other's programs.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "good 1").installed()
+	release, err := l.Manager.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"install":   l.Install(t.Context(), l.definition("-b"), true),
+		"upgrade":   l.Upgrade(t.Context(), service.Definition{Name: "name"}, true),
+		"uninstall": l.Uninstall(t.Context(), "name", ""),
+	} {
+		if !errors.Is(err, service.ErrBusy) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	release()
+	l.wantStarted("good 1 ")
+	l.installed("-b")
+}
+
 // What cannot even be stopped stays as it is.
 func TestServiceThatDoesNotStop(t *testing.T) {
 	t.Parallel()
@@ -252,6 +319,23 @@ func TestUninstallByTheProgramItself(t *testing.T) {
 	l.wantPlace("good 1")
 	if len(l.notices) == 0 || !strings.Contains(l.notices[len(l.notices)-1], "delete it afterwards") {
 		t.Errorf("it said %q", l.notices)
+	}
+}
+
+// A removal that was cut off is ended by the next one.
+func TestUninstallTwiceTried(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "good 1").installed()
+	l.manager.fails["Delete"] = errFake
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = l.Uninstall(ctx, "name", filepath.Join(l.folder, "place"))
+	delete(l.manager.fails, "Delete")
+	if err := l.Uninstall(t.Context(), "name", filepath.Join(l.folder, "place")); err != nil || l.manager.installed {
+		t.Errorf("it is there: %v, %v", l.manager.installed, err)
+	}
+	if _, err := os.Stat(filepath.Join(l.folder, "place")); err == nil {
+		t.Error("the program is left")
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// asService makes the test binary a service: it runs until it is stopped, or ends
-// with exit code 5 when it is asked to.
+// asService makes the test binary a service: it runs until it is stopped, ends with
+// exit code 5 or hangs in its start when it is asked to.
 const asService = "-as-service"
 
 func TestMain(m *testing.M) {
@@ -26,6 +26,10 @@ func (testService) Execute(_ []string, requests <-chan svc.ChangeRequest, status
 	status <- svc.Status{State: svc.StartPending}
 	if slices.Contains(os.Args, "-fail") {
 		return true, 5
+	}
+	if slices.Contains(os.Args, "-hang") {
+		for range requests { // none comes while it starts
+		}
 	}
 	status <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop}
 	for request := range requests {

@@ -70,9 +70,15 @@ var ErrNotInstalled = errors.New("the service is not installed")
 // ErrDenied is a manager or a service that this account may not change.
 var ErrDenied = errors.New("access is denied; run this as a member of Administrators with all rights (elevated), or as SYSTEM")
 
+// ErrBusy is another installer at work.
+var ErrBusy = errors.New("another csi-proxy installs, upgrades or uninstalls at the moment; try again when it has ended")
+
 // Manager is a service control manager, and the registry of event sources. Its
 // methods do not wait for a service to change its state.
 type Manager interface {
+	// Lock keeps other installers of this machine away until release is called or the
+	// process ends. While one has the lock, the others get ErrBusy.
+	Lock() (release func(), err error)
 	// Lookup returns how a service is registered and what it does, or ErrNotInstalled.
 	Lookup(name string) (Registration, Status, error)
 	// Create registers a service.
@@ -86,6 +92,9 @@ type Manager interface {
 	Start(name string) error
 	// Stop asks a service to stop. A service that does not run is stopped already.
 	Stop(name string) error
+	// Kill ends the process of a service, and waits until it is gone. It is for one
+	// that hangs where it takes no request to stop.
+	Kill(name string) error
 	// Delete removes a service as soon as nobody has it open any more.
 	Delete(name string) error
 	// AddEventSource registers a source of the Application log. It may be there.

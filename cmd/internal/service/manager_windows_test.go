@@ -188,6 +188,67 @@ func TestKilledServiceIsStopped(t *testing.T) {
 	}
 }
 
+// What hangs in its start takes no request to stop. It is rolled back, and can be
+// removed, all the same.
+func TestHangingStart(t *testing.T) {
+	l := newRealLab(t)
+	if err := l.Install(t.Context(), l.definition, true); err != nil {
+		t.Fatal(err)
+	}
+	good := l.definition.Args
+	l.definition.Args = append(slices.Clone(good), "-hang")
+	l.StartTime = 3 * time.Second
+	err := l.Install(t.Context(), l.definition, true)
+	if err == nil || !strings.Contains(err.Error(), "still starting") || !strings.Contains(err.Error(), "; the old service is restored and runs") {
+		t.Errorf("got %v", err)
+	}
+	if registration, status := l.lookup(); !slices.Equal(registration.Args, good) || status.State != service.Running {
+		t.Errorf("it is %+v with %q", status, registration.Args)
+	}
+	if err := l.Uninstall(t.Context(), l.definition.Name, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Install(t.Context(), l.definition, true); err == nil || !strings.Contains(err.Error(), "still starting") {
+		t.Errorf("got %v", err)
+	}
+	if err := l.Uninstall(t.Context(), l.definition.Name, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends what the manager says is the service, and is content when there is nothing.
+func TestKill(t *testing.T) {
+	l := newRealLab(t)
+	if err := l.Install(t.Context(), l.definition, true); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Manager.Kill(l.definition.Name); err != nil {
+			t.Fatal(err)
+		}
+		if _, status := l.lookup(); status.State != service.Stopped {
+			t.Errorf("it is %+v", status)
+		}
+	}
+	if err := l.Manager.Kill("csi-windows-missing"); !errors.Is(err, service.ErrNotInstalled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	manager := service.Windows{}
+	for range 2 {
+		release, err := manager.Lock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := manager.Lock(); !errors.Is(err, service.ErrBusy) {
+			t.Errorf("locked twice: %v", err)
+		}
+		release()
+	}
+}
+
 func TestEventSource(t *testing.T) {
 	manager, name := service.Windows{}, "csi-windows-source"
 	path := `SYSTEM\CurrentControlSet\Services\EventLog\Application\` + name

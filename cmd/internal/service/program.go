@@ -137,6 +137,16 @@ func (p *program) discard() {
 	}
 }
 
+// mention says where the old program is when an installer that was cut off has left it,
+// for the case that the one at its place is no good.
+func (p *program) mention(err error) error {
+	old := p.path + oldSuffix
+	if _, statErr := os.Stat(old); statErr != nil {
+		return err
+	}
+	return fmt.Errorf("%w; the program that was there before is %s", err, old)
+}
+
 // forget removes the old program once the new one runs.
 func (p *program) forget(ctx context.Context, interval time.Duration, notice func(string, ...any)) {
 	remove(ctx, p.path+oldSuffix, interval, notice)
