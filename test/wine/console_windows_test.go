@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
@@ -35,8 +36,8 @@ func TestC058_ServiceFlagInAConsole(t *testing.T) {
 }
 
 func TestC058_ASecondCopySaysWhichPipeIsInUse(t *testing.T) {
-	first := start(t, simFlags(t)...)
-	first.waitReady(t)
+	first := bed.Start(t, simFlags(t)...)
+	first.WaitReady(t)
 	started := time.Now()
 	code, output := run(t, simFlags(t)...)
 	if code != 5 || !strings.Contains(output, "pipe csi-proxy-disk-v1alpha1 is in use") {

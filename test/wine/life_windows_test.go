@@ -21,6 +21,7 @@ import (
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/sim/control"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/wire"
 )
 
@@ -131,7 +132,7 @@ func (i *installation) connect() *client.Client {
 func (i *installation) newer() string {
 	i.Helper()
 	path := filepath.Join(i.TempDir(), "downloaded.exe")
-	from, err := os.Open(exe(i.T))
+	from, err := os.Open(bed.Environment(i.T, bed.ProxyVariable))
 	if err != nil {
 		i.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 )
 
 // C100: the log of the program is for SYSTEM and Administrators, also when there was
@@ -27,14 +29,14 @@ func TestC100_LogOfTheProgram(t *testing.T) {
 	if !strings.Contains(rights(), ";WD)") {
 		t.Fatalf("the test's file is not open to everybody: %s", rights())
 	}
-	p := start(t, simFlags(t, "-logtostderr=false", "-log_file="+path)...)
+	p := bed.Start(t, simFlags(t, "-logtostderr=false", "-log_file="+path)...)
 	for deadline := time.Now().Add(readyTime); ; <-time.After(50 * time.Millisecond) {
 		text, err := os.ReadFile(path)
-		if err == nil && strings.HasPrefix(string(text), "from before\n") && strings.Contains(string(text), readyText) {
+		if err == nil && strings.HasPrefix(string(text), "from before\n") && strings.Contains(string(text), bed.ReadyText) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the log is %q, %v; the program says %s", text, err, p.text())
+			t.Fatalf("the log is %q, %v; the program says %s", text, err, p.Text())
 		}
 	}
 	if got := rights(); strings.Contains(got, ";WD)") || strings.Count(got, "(") != 2 {

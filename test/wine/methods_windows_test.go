@@ -7,6 +7,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/sim/control"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/test/wine/worlds"
 )
 
@@ -15,8 +16,8 @@ import (
 func TestEveryMethodOfEveryVersion(t *testing.T) {
 	// Made first: it outlives csi-proxy.exe, which may keep files in it open.
 	folder, address := t.TempDir(), freeAddress(t)
-	p := start(t, simFlags(t, "-sim-control="+address, "-kubelet-path="+worlds.Root)...)
-	p.waitReady(t)
+	p := bed.Start(t, simFlags(t, "-sim-control="+address, "-kubelet-path="+worlds.Root)...)
+	p.WaitReady(t)
 	c, err := client.New(client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +29,7 @@ func TestEveryMethodOfEveryVersion(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		<-p.ended
+		<-p.Ended
 		cancel()
 	}()
 	worlds.Run(t, worlds.Bed{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
@@ -37,8 +38,8 @@ func newClient(t *testing.T) *client.Client {
 // account that was named, once. Wine applies an access list without enforcing it, so
 // this reads it back.
 func TestC060_AccessListOfThePipes(t *testing.T) {
-	p := start(t, simFlags(t, "-pipe-access=S-1-5-93-2-1", "-pipe-access=S-1-5-93-2-1,S-1-5-18")...)
-	p.waitReady(t)
+	p := bed.Start(t, simFlags(t, "-pipe-access=S-1-5-93-2-1", "-pipe-access=S-1-5-93-2-1,S-1-5-18")...)
+	p.WaitReady(t)
 	for _, api := range []wire.API{diskV1, {Group: "smb", Version: "v1beta1"}} {
 		conn, err := pipe.Place{}.Dial(t.Context(), api.Group, api.Version)
 		if err != nil {
@@ -59,8 +60,8 @@ func TestC060_AccessListOfThePipes(t *testing.T) {
 
 // The log says which process changed the node, and its program.
 func TestAuditNamesTheCaller(t *testing.T) {
-	p := start(t, simFlags(t)...)
-	p.waitReady(t)
+	p := bed.Start(t, simFlags(t)...)
+	p.WaitReady(t)
 	c := newClient(t)
 	if err := c.Mkdir(t.Context(), `C:\var\lib\kubelet\made`); err != nil {
 		t.Fatal(err)
@@ -71,13 +72,13 @@ func TestAuditNamesTheCaller(t *testing.T) {
 	}
 	want := fmt.Sprintf(`callerPID=%d callerImage="%s"`, os.Getpid(), strings.ReplaceAll(self, `\`, `\\`))
 	for deadline := time.Now().Add(quickTime); ; <-time.After(20 * time.Millisecond) {
-		for line := range strings.SplitSeq(p.text(), "\n") {
+		for line := range strings.SplitSeq(p.Text(), "\n") {
 			if strings.Contains(line, `"audit" op="Mkdir"`) && strings.Contains(line, want) {
 				return
 			}
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no audit line says %s:\n%s", want, p.text())
+			t.Fatalf("no audit line says %s:\n%s", want, p.Text())
 		}
 	}
 }
@@ -96,7 +97,7 @@ func TestC062_OlderVersionsOnly(t *testing.T) {
 			t.Errorf("%v does not name %s", err, version)
 		}
 	}
-	start(t, simFlags(t, "-api=disk/v1beta1,disk/v1beta2")...).waitReady(t)
+	bed.Start(t, simFlags(t, "-api=disk/v1beta1,disk/v1beta2")...).WaitReady(t)
 	began = time.Now()
 	if err := c.Rescan(t.Context()); err != nil {
 		t.Error(err)
@@ -158,13 +159,13 @@ func handleCount(t *testing.T, pid int) int {
 // Connections that say nothing, and those that say half a word, are held within a
 // bound, keep nobody out, and leave nothing behind.
 func TestSilentConnectionsCostNothing(t *testing.T) {
-	p := start(t, simFlags(t)...)
-	p.waitReady(t)
+	p := bed.Start(t, simFlags(t)...)
+	p.WaitReady(t)
 	c := newClient(t)
 	if _, err := c.ListDisks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := handleCount(t, p.command.Process.Pid)
+	before := handleCount(t, p.PID)
 	const opened, limit = 600, 256 // the limit is that of a pipe
 	var all []interface{ Close() error }
 	for n := range opened {
@@ -180,7 +181,7 @@ func TestSilentConnectionsCostNothing(t *testing.T) {
 		}
 		all = append(all, conn)
 	}
-	if got := handleCount(t, p.command.Process.Pid); got > before+3*limit {
+	if got := handleCount(t, p.PID); got > before+3*limit {
 		t.Errorf("%d handles before, %d with %d connections", before, got, opened)
 	}
 	if _, err := newClient(t).ListDisks(t.Context()); err != nil {
@@ -190,7 +191,7 @@ func TestSilentConnectionsCostNothing(t *testing.T) {
 		_ = conn.Close()
 	}
 	for deadline := time.Now().Add(readyTime); ; <-time.After(50 * time.Millisecond) {
-		got := handleCount(t, p.command.Process.Pid)
+		got := handleCount(t, p.PID)
 		if got < before+limit/4 {
 			break
 		}

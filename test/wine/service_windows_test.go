@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
 
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/wire"
 )
 
@@ -20,7 +21,7 @@ func install(t *testing.T, name string, flags ...string) *mgr.Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = manager.Disconnect() })
-	service, err := manager.CreateService(name, exe(t), mgr.Config{StartType: mgr.StartAutomatic}, append(flags, "-windows-service")...)
+	service, err := manager.CreateService(name, bed.Environment(t, bed.ProxyVariable), mgr.Config{StartType: mgr.StartAutomatic}, append(flags, "-windows-service")...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ var (
 func (l *lab) disk(number uint32) diskRow {
 	l.Helper()
 	rows, err := disks.Rows(l.Context(), l.session, cim.Equal("Number", number))
-	l.must(err)
+	l.OK(err)
 	if len(rows) != 1 {
 		l.Fatalf("%d disks have number %d", len(rows), number)
 	}
@@ -66,14 +66,14 @@ func (l *lab) disk(number uint32) diskRow {
 func (l *lab) partitions(disk uint32) []partitionRow {
 	l.Helper()
 	rows, err := partitions.Rows(l.Context(), l.session, cim.Equal("DiskNumber", disk))
-	l.must(err)
+	l.OK(err)
 	return rows
 }
 
 func (l *lab) volume(id string) volumeRow {
 	l.Helper()
 	rows, err := volumes.Rows(l.Context(), l.session, cim.Equal("Path", id))
-	l.must(err)
+	l.OK(err)
 	if len(rows) != 1 {
 		l.Fatalf("%d volumes are %s", len(rows), id)
 	}
@@ -89,7 +89,7 @@ func (l *lab) onDisk(path, method string, in cim.Values) cim.Values {
 // formatted, grows, and is gone.
 func TestLifeOfADisk(t *testing.T) {
 	l := newLab(t)
-	number := l.attach(sim.DiskSpec{Bus: "SAS"})
+	number := l.Attach(sim.DiskSpec{Bus: "SAS"})
 
 	d := l.disk(number)
 	if !d.Offline || !d.ReadOnly || d.OfflineReason == nil || *d.OfflineReason != 1 || d.Style != 0 || d.GUID != nil ||
@@ -111,7 +111,7 @@ func TestLifeOfADisk(t *testing.T) {
 	id := l.formatData(number)
 	l.growData(number, id)
 
-	l.must(l.control.DetachDisk(t.Context(), number))
+	l.OK(l.Control.DetachDisk(t.Context(), number))
 	rows, err := disks.Rows(t.Context(), l.session, cim.Equal("Number", number))
 	if err != nil || len(rows) != 0 {
 		t.Errorf("after it was pulled: %+v, %v", rows, err)
@@ -149,7 +149,7 @@ func (l *lab) formatData(number uint32) string {
 // growData grows the medium and then the data partition to the most there is.
 func (l *lab) growData(number uint32, id string) {
 	l.Helper()
-	l.must(l.control.GrowDisk(l.Context(), number, 8*gib))
+	l.OK(l.Control.GrowDisk(l.Context(), number, 8*gib))
 	d := l.disk(number)
 	l.call(cim.NamespaceStorage, "MSFT_StorageSetting", "MSFT_StorageSetting", "UpdateHostStorageCache", nil)
 	l.onDisk(d.Path, "Refresh", nil)
@@ -175,12 +175,12 @@ func (l *lab) growData(number uint32, id string) {
 // A path in which every character that needs it is escaped finds its object.
 func TestObjectPathOfADisk(t *testing.T) {
 	l := newLab(t)
-	d := l.disk(l.attach(sim.DiskSpec{}))
+	d := l.disk(l.Attach(sim.DiskSpec{}))
 	rows, err := l.session.Query(t.Context(), cim.NamespaceStorage, fmt.Sprintf("SELECT ObjectId FROM MSFT_Disk WHERE Number = %d", d.Number))
-	l.must(err)
+	l.OK(err)
 	id, _ := rows[0].Props["ObjectId"].(string)
 	path, err := cim.ObjectPath("MSFT_Disk", "ObjectId", id)
-	l.must(err)
+	l.OK(err)
 	if path != d.Path {
 		t.Errorf("path %s, want %s", path, d.Path)
 	}

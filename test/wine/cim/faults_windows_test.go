@@ -23,7 +23,7 @@ const (
 func newDisk(t *testing.T) (*lab, diskRow) {
 	t.Helper()
 	l := newLab(t)
-	return l, l.disk(l.attach(sim.DiskSpec{}))
+	return l, l.disk(l.Attach(sim.DiskSpec{}))
 }
 
 // served checks that other calls are answered.
@@ -66,14 +66,14 @@ func soon(t *testing.T) context.Context {
 
 func TestSlowProvider(t *testing.T) {
 	l, _ := newDisk(t)
-	l.fault(standin.Fault{Op: "Query", Class: "MSFT_Partition", Kind: standin.FaultSlow, DelayMilliseconds: 1000})
+	l.Arm(standin.Fault{Op: "Query", Class: "MSFT_Partition", Kind: standin.FaultSlow, DelayMilliseconds: 1000})
 	done := make(chan error, 1)
 	go func() {
 		_, err := l.session.Query(l.Context(), cim.NamespaceStorage, "SELECT ObjectId FROM MSFT_Partition")
 		done <- err
 	}()
 	l.served()
-	l.must(<-done)
+	l.OK(<-done)
 }
 
 // A query that hangs is left at the end of its context; its worker notices the
@@ -81,7 +81,7 @@ func TestSlowProvider(t *testing.T) {
 func TestInvariant7_HungQuery(t *testing.T) {
 	l, _ := newDisk(t)
 	const calls = 20 // more than there are workers
-	l.fault(standin.Fault{Op: "Query", Class: "MSFT_Volume", Kind: standin.FaultHang, Times: calls})
+	l.Arm(standin.Fault{Op: "Query", Class: "MSFT_Volume", Kind: standin.FaultHang, Times: calls})
 	ctx, done := soon(t), make(chan error, calls)
 	for range calls {
 		go func() {
@@ -106,7 +106,7 @@ func TestInvariant7_HungQuery(t *testing.T) {
 func TestInvariant7_HungMethods(t *testing.T) {
 	l, d := newDisk(t)
 	const calls = 20
-	l.fault(standin.Fault{Op: "Exec", Class: diskClass, Method: "Refresh", Kind: standin.FaultHang, Times: calls})
+	l.Arm(standin.Fault{Op: "Exec", Class: diskClass, Method: "Refresh", Kind: standin.FaultHang, Times: calls})
 	ctx, done := soon(t), make(chan error, calls)
 	for range calls {
 		go func() {
@@ -126,7 +126,7 @@ func TestInvariant7_HungMethods(t *testing.T) {
 		}
 	}
 	l.served()
-	l.post("/standin/reset", nil)
+	l.Post("reset", "")
 	for range calls - left {
 		failed(t, <-done, cim.RPCDisconnected, refresh)
 	}
@@ -137,7 +137,7 @@ func TestInvariant7_HungMethods(t *testing.T) {
 // What comes before a method is not waited for, and the method is not run later.
 func TestHungSignature(t *testing.T) {
 	l, d := newDisk(t)
-	l.fault(standin.Fault{Op: "Class", Class: diskClass, Kind: standin.FaultSlow, DelayMilliseconds: 1500})
+	l.Arm(standin.Fault{Op: "Class", Class: diskClass, Kind: standin.FaultSlow, DelayMilliseconds: 1500})
 	_, err := l.session.Exec(soon(t), cim.NamespaceStorage, d.Path, "Initialize", cim.Values{"PartitionStyle": uint16(2)})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the context's", err)
@@ -156,24 +156,24 @@ func TestDyingProvider(t *testing.T) {
 		_, err := session.Query(t.Context(), cim.NamespaceStorage, allDisks)
 		return err
 	}
-	l.fault(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultDie})
+	l.Arm(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultDie})
 	err := query(l.session)
 	failed(t, err, cim.RPCDisconnected, diskClass)
 	if !cim.Transient(err) || cim.NotRun(err) {
 		t.Errorf("error %v: passes %v, did not run %v", err, cim.Transient(err), cim.NotRun(err))
 	}
-	l.must(query(l.session)) // connected again
+	l.OK(query(l.session)) // connected again
 
-	l.fault(standin.Fault{Op: "Exec", Method: "Refresh", Kind: standin.FaultDie})
+	l.Arm(standin.Fault{Op: "Exec", Method: "Refresh", Kind: standin.FaultDie})
 	_, err = l.session.Exec(t.Context(), cim.NamespaceStorage, d.Path, "Refresh", nil)
 	failed(t, err, cim.RPCDisconnected, refresh)
 
 	fresh := connect(t)
-	l.fault(standin.Fault{Op: "Namespace", Kind: standin.FaultDie})
+	l.Arm(standin.Fault{Op: "Namespace", Kind: standin.FaultDie})
 	failed(t, query(fresh), cim.RPCDisconnected, cim.NamespaceStorage)
-	l.must(query(fresh))
+	l.OK(query(fresh))
 
-	l.fault(standin.Fault{Op: "Class", Class: diskClass, Kind: standin.FaultDie})
+	l.Arm(standin.Fault{Op: "Class", Class: diskClass, Kind: standin.FaultDie})
 	_, err = fresh.Exec(t.Context(), cim.NamespaceStorage, d.Path, "Refresh", nil)
 	failed(t, err, cim.RPCDisconnected, refresh)
 }
@@ -182,11 +182,11 @@ func TestDyingProvider(t *testing.T) {
 func TestRetryAfterDeath(t *testing.T) {
 	l, d := newDisk(t)
 	session := cim.Retrying(l.session, cim.RetryPolicy{FirstDelay: time.Millisecond})
-	l.fault(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultDie, Times: 2})
+	l.Arm(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultDie, Times: 2})
 	if rows, err := session.Query(t.Context(), cim.NamespaceStorage, allDisks); err != nil || len(rows) == 0 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
-	l.fault(standin.Fault{Op: "Exec", Method: "Initialize", Kind: standin.FaultDie, After: true})
+	l.Arm(standin.Fault{Op: "Exec", Method: "Initialize", Kind: standin.FaultDie, After: true})
 	_, err := session.Exec(t.Context(), cim.NamespaceStorage, d.Path, "Initialize", cim.Values{"PartitionStyle": uint16(2)})
 	failed(t, err, cim.RPCDisconnected, "MSFT_Disk.Initialize")
 	if d = l.disk(d.Number); d.Style != 2 {
@@ -196,22 +196,22 @@ func TestRetryAfterDeath(t *testing.T) {
 
 func TestGarbageOfAProvider(t *testing.T) {
 	l, d := newDisk(t)
-	l.fault(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultGarbage})
+	l.Arm(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultGarbage})
 	_, err := l.session.Query(t.Context(), cim.NamespaceStorage, allDisks)
 	failed(t, err, cim.ProviderFailure, diskClass)
 
 	for _, op := range []string{"Class", "Exec"} {
-		l.fault(standin.Fault{Op: op, Class: diskClass, Kind: standin.FaultGarbage})
+		l.Arm(standin.Fault{Op: op, Class: diskClass, Kind: standin.FaultGarbage})
 		_, err = l.session.Exec(t.Context(), cim.NamespaceStorage, d.Path, "Refresh", nil)
 		failed(t, err, cim.ProviderFailure, refresh)
 	}
 
-	l.fault(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultNull})
+	l.Arm(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultNull})
 	rows, err := disks.Rows(t.Context(), l.session)
 	if err != nil || len(rows) == 0 || rows[0].SizeBytes != 0 || rows[0].Status != nil || rows[0].OfflineReason != nil {
 		t.Errorf("rows of NULL: %+v, %v", rows, err)
 	}
-	l.fault(standin.Fault{Op: "Exec", Method: "Refresh", Kind: standin.FaultNull})
+	l.Arm(standin.Fault{Op: "Exec", Method: "Refresh", Kind: standin.FaultNull})
 	_, err = l.session.Exec(t.Context(), cim.NamespaceStorage, d.Path, "Refresh", nil)
 	failed(t, err, cim.ProviderFailure, refresh)
 	l.served()
@@ -223,7 +223,7 @@ func TestAbsurdText(t *testing.T) {
 	l, d := newDisk(t)
 	text := "no \r\n\x00\x07\u202e\u2028 " + strings.Repeat("é", 1<<14)
 	for _, win32 := range []uint32{0, 1326} {
-		l.fault(standin.Fault{Op: "Exec", Method: "Refresh", Kind: standin.FaultHRESULT, Code: cim.Failed, Win32: win32, Text: text})
+		l.Arm(standin.Fault{Op: "Exec", Method: "Refresh", Kind: standin.FaultHRESULT, Code: cim.Failed, Win32: win32, Text: text})
 		_, err := l.session.Exec(t.Context(), cim.NamespaceStorage, d.Path, "Refresh", nil)
 		failure := failed(t, err, cim.Failed, refresh)
 		if failure.Win32 != win32 || !strings.HasPrefix(failure.Text, "no") || len(failure.Text) > 1000 ||
@@ -231,7 +231,7 @@ func TestAbsurdText(t *testing.T) {
 			t.Errorf("Windows error %d, %d bytes of text: %.100q", failure.Win32, len(failure.Text), failure.Text)
 		}
 	}
-	l.fault(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultHRESULT, Code: cim.AccessDenied})
+	l.Arm(standin.Fault{Op: "Query", Class: diskClass, Kind: standin.FaultHRESULT, Code: cim.AccessDenied})
 	_, err := l.session.Query(t.Context(), cim.NamespaceStorage, allDisks)
 	if failure := failed(t, err, cim.AccessDenied, diskClass); failure.Text != "" || failure.Win32 != 0 {
 		t.Errorf("a failure about which nothing was said: %+v", failure)

@@ -1,19 +1,11 @@
 package cim
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/csi-windows/csi-windows/sim"
-	"github.com/csi-windows/csi-windows/sim/control"
-	"github.com/csi-windows/csi-windows/test/wine/standin"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
 
@@ -25,24 +17,17 @@ const (
 
 // lab is the simulated node as a test arranges it, and a COM session with it.
 type lab struct {
-	*testing.T
-	control *control.Client
-	address string
+	*bed.Node
 	session cim.Session
 }
 
 // newLab gives a fresh node. It fails the test when the lab is not there.
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	address := os.Getenv("CSI_STANDIN_CONTROL")
-	if address == "" || os.Getenv("CSI_STANDIN") == "" {
-		t.Fatal("CSI_STANDIN and CSI_STANDIN_CONTROL are not set; run test/wine/run lab")
-	}
-	l := &lab{T: t, control: control.NewClient(address), address: address}
-	t.Cleanup(l.control.Close)
-	l.post("/standin/node/reset", nil)
+	l := &lab{Node: bed.Connect(t)}
+	l.Fresh()
 	l.session = connect(t)
-	t.Cleanup(func() { l.post("/standin/reset", nil) }) // before the session is closed
+	t.Cleanup(l.Reset) // before the session is closed
 	return l
 }
 
@@ -61,49 +46,11 @@ func connect(t *testing.T) cim.Session {
 	return session
 }
 
-// post sends a control request to the node server.
-func (l *lab) post(path string, body any) {
-	l.Helper()
-	data, err := json.Marshal(body)
-	l.must(err)
-	reply, err := http.Post("http://"+l.address+path, "application/json", bytes.NewReader(data))
-	l.must(err)
-	defer reply.Body.Close()
-	if reply.StatusCode >= http.StatusMultipleChoices {
-		l.Fatalf("%s: %s", path, reply.Status)
-	}
-}
-
-// fault arms a fault of the link.
-func (l *lab) fault(f standin.Fault) {
-	l.Helper()
-	l.post("/standin/fault", f)
-}
-
-func (l *lab) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
-}
-
-// attach plugs a disk in.
-func (l *lab) attach(spec sim.DiskSpec) (number uint32) {
-	l.Helper()
-	spec.Image = strings.ReplaceAll(filepath.Base(l.TempDir()), ":", "") + l.Name() + ".img"
-	if spec.SizeBytes == 0 {
-		spec.SizeBytes = 5 * gib
-	}
-	number, err := l.control.AttachDisk(l.Context(), spec)
-	l.must(err)
-	return number
-}
-
 // call runs a method that must succeed.
 func (l *lab) call(namespace, class, path, method string, in cim.Values) cim.Values {
 	l.Helper()
 	out, err := cim.Call(l.Context(), l.session, namespace, class, path, method, in)
-	l.must(err)
+	l.OK(err)
 	return out
 }
 

@@ -132,7 +132,7 @@ func (l *lab) oneOfMany(d diskRow, i int) error {
 // Nothing is left behind by 100,000 calls.
 func TestCountsAreFlat(t *testing.T) {
 	l := newLab(t)
-	d := l.disk(l.attach(sim.DiskSpec{}))
+	d := l.disk(l.Attach(sim.DiskSpec{}))
 	const (
 		slack      = 8       // threads come and go with Go's own needs
 		slackBytes = 8 << 20 // 80 for each of 100,000 calls; a row has many more

@@ -26,7 +26,7 @@ var mappings = cim.NewTable[mappingRow](cim.NamespaceSMB, "MSFT_SmbGlobalMapping
 
 func TestSMBMapping(t *testing.T) {
 	l := newLab(t)
-	l.must(l.control.SetSMBServer(t.Context(), sim.SMBServer{Name: "srv", Users: map[string]string{`dom\u`: `p'w"d:\ é`},
+	l.OK(l.Control.SetSMBServer(t.Context(), sim.SMBServer{Name: "srv", Users: map[string]string{`dom\u`: `p'w"d:\ é`},
 		Shares: []sim.SMBShare{{Name: "share", Folder: "share"}}}))
 	create := func(password string) error {
 		_, err := cim.Call(t.Context(), l.session, cim.NamespaceSMB, "MSFT_SmbGlobalMapping", "MSFT_SmbGlobalMapping", "Create",
@@ -41,9 +41,9 @@ func TestSMBMapping(t *testing.T) {
 	if strings.Contains(failure.Error(), "wrong") {
 		t.Errorf("the password is in %v", failure)
 	}
-	l.must(create(`p'w"d:\ é`))
+	l.OK(create(`p'w"d:\ é`))
 	rows, err := mappings.Rows(t.Context(), l.session, cim.Equal("RemotePath", strings.ToUpper(share)))
-	l.must(err)
+	l.OK(err)
 	if len(rows) != 1 || rows[0].RemotePath != share || !rows[0].Privacy || rows[0].Status != 0 || rows[0].Path == "" {
 		t.Fatalf("mappings %+v", rows)
 	}
@@ -79,10 +79,10 @@ var (
 // iscsi puts a target with one disk on the network and starts the initiator.
 func (l *lab) iscsi() {
 	l.Helper()
-	l.must(l.control.SetISCSITarget(l.Context(), sim.ISCSITarget{IQN: iqn, Portals: []string{"10.0.0.1:3261"},
+	l.OK(l.Control.SetISCSITarget(l.Context(), sim.ISCSITarget{IQN: iqn, Portals: []string{"10.0.0.1:3261"},
 		ChapUser: "u", ChapSecret: secret, LUNs: []sim.DiskSpec{{Image: l.Name() + ".img", SizeBytes: gib}}}))
 	const automatic, running = 2, 4
-	l.must(l.control.SetService(l.Context(), sim.Service{Name: "MSiSCSI", StartType: automatic, State: running}))
+	l.OK(l.Control.SetService(l.Context(), sim.Service{Name: "MSiSCSI", StartType: automatic, State: running}))
 }
 
 func TestISCSIWithoutItsService(t *testing.T) {

@@ -78,9 +78,9 @@ type wmi struct {
 func newWMI(l *lab) *wmi {
 	l.Helper()
 	runtime.LockOSThread() // until the end of the test's goroutine, and with it of the thread
-	l.must(ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED))
+	l.OK(ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED))
 	unknown, err := ole.CreateInstance(ole.NewGUID("{4590F811-1D3A-11D0-891F-00AA004B2E24}"), ole.NewGUID("{DC12A687-737F-11CF-884D-00AA004B2E24}"))
-	l.must(err)
+	l.OK(err)
 	locator := (*object)(unsafe.Pointer(unknown))
 	w := &wmi{lab: l}
 	hr := locator.call(slotConnectServer, bstr(cim.NamespaceStorage), 0, 0, 0, 0, 0, 0, uintptr(unsafe.Pointer(&w.services)))
@@ -211,7 +211,7 @@ func TestEnumerator(t *testing.T) {
 	l := newLab(t)
 	present := len(l.allDisks())
 	for range 3 {
-		l.attach(sim.DiskSpec{})
+		l.Attach(sim.DiskSpec{})
 	}
 	w := newWMI(l)
 	defer w.close()
@@ -230,7 +230,7 @@ func TestEnumerator(t *testing.T) {
 	w.is("Reset", rows.call(slotReset), invalidOperation)
 	rows.release()
 
-	l.fault(standin.Fault{Op: "Query", Kind: standin.FaultSlow, DelayMilliseconds: 400})
+	l.Arm(standin.Fault{Op: "Query", Kind: standin.FaultSlow, DelayMilliseconds: 400})
 	rows, hr = w.query("WQL", allDisks, immediately)
 	w.is("slow ExecQuery", hr, 0)
 	if came, hr := rows.next(0, 1); came != 0 || hr != wbemTimedOut {
@@ -260,6 +260,6 @@ func TestEnumerator(t *testing.T) {
 func (l *lab) allDisks() []diskRow {
 	l.Helper()
 	rows, err := disks.Rows(l.Context(), l.session)
-	l.must(err)
+	l.OK(err)
 	return rows
 }

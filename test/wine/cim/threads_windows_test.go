@@ -98,7 +98,7 @@ func TestC057_ParallelCalls(t *testing.T) {
 	const callers, rounds = 64, 20
 	numbers := make([]uint32, 8)
 	for i := range numbers {
-		numbers[i] = l.attach(sim.DiskSpec{SizeBytes: int64(i+1) << 30})
+		numbers[i] = l.Attach(sim.DiskSpec{SizeBytes: int64(i+1) << 30})
 	}
 	counts := countingProvider()
 	takeThreads(t, 16)()
@@ -127,8 +127,8 @@ func TestC057_ParallelCalls(t *testing.T) {
 		})
 	}
 	all.Wait()
-	l.must(session.Close())
-	l.must(l.session.Close())
+	l.OK(session.Close())
+	l.OK(l.session.Close())
 	if n := number(t, counts.threadFaults); n != 0 {
 		t.Errorf("%d objects were made or let go of on a wrong thread", n)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/test/conformance"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 )
 
 const (
@@ -31,8 +31,8 @@ const (
 // The shipped csi-proxy.exe passes the whole suite, run by the shipped
 // csi-proxyctl.exe over named pipes.
 func TestConformance(t *testing.T) {
-	b := openBed(t)
-	startAgent(t, b.agentFlags...)
+	b := openWorld(t)
+	bed.Start(t, b.agentFlags...).WaitReady(t)
 	b.servers(t)
 	secretFile := filepath.Join(b.folder, "secret")
 	if err := os.WriteFile(secretFile, []byte(secret), 0o600); err != nil {
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 	}, b.suiteFlags...)
 	ctx, cancel := context.WithTimeout(t.Context(), suiteTime)
 	defer cancel()
-	command := exec.CommandContext(ctx, programPath(t, "CSI_PROXYCTL_EXE"), flags...)
+	command := exec.CommandContext(ctx, bed.Environment(t, bed.ProxyCtlVariable), flags...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	runErr := command.Run()
@@ -69,8 +69,8 @@ func TestConformance(t *testing.T) {
 	b.isClean(t)
 }
 
-// bed is the node under csi-proxy.exe.
-type bed struct {
+// world is the node under csi-proxy.exe, and how to reach it.
+type world struct {
 	control *control.Client
 	address string // of the control interface
 	// folder is a real folder, which the node has by the name nodeFolder.
@@ -80,11 +80,11 @@ type bed struct {
 	suiteFlags         []string
 }
 
-// openBed makes the bed of the lane the test runs in. What it makes first outlives
+// openWorld makes the world of the lane the test runs in. What it makes first outlives
 // csi-proxy.exe, which may keep files open.
-func openBed(t *testing.T) *bed {
+func openWorld(t *testing.T) *world {
 	t.Helper()
-	b := &bed{address: os.Getenv("CSI_STANDIN_CONTROL")}
+	b := &world{address: os.Getenv(bed.ControlVariable)}
 	if b.address != "" {
 		folder, err := os.MkdirTemp(`Z:\tmp`, "csi-lab")
 		if err != nil {
@@ -94,7 +94,7 @@ func openBed(t *testing.T) *bed {
 		b.folder, b.nodeFolder = folder, filepath.ToSlash(strings.TrimPrefix(folder, "Z:"))
 		b.scratch = "vhdx"
 		b.agentFlags = []string{"-host=windows", "-kubelet-path=" + workingDir}
-		freshNode(t, b.address)
+		bed.Connect(t).Fresh()
 	} else {
 		b.folder = t.TempDir()
 		b.nodeFolder, b.address, b.scratch = b.folder, freeAddress(t), "sim"
@@ -117,26 +117,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// freshNode puts a new node in the place of the one before.
-func freshNode(t *testing.T, address string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/standin/node/reset", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusNoContent {
-		t.Fatalf("reset the node: %s, %v", answer.Status, err)
-	}
-}
-
 // servers puts a file server and a target on the node's network.
-func (b *bed) servers(t *testing.T) {
+func (b *world) servers(t *testing.T) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(b.folder, "share"), 0o755); err != nil {
 		t.Fatal(err)
@@ -156,7 +138,7 @@ func (b *bed) servers(t *testing.T) {
 }
 
 // isClean fails the test when the suite has left anything on the node.
-func (b *bed) isClean(t *testing.T) {
+func (b *world) isClean(t *testing.T) {
 	t.Helper()
 	disks, err := b.control.Disks(t.Context())
 	if err != nil {

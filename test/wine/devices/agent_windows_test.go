@@ -14,10 +14,10 @@ import (
 // wmiCalls are the calls of WMI that something makes, as the node saw them.
 func (l *lab) wmiCalls(do func() error) (names []string) {
 	l.Helper()
-	l.ok(l.control.RecordCalls(l.ctx, true))
-	l.ok(do())
-	log, err := l.control.CallLog(l.ctx)
-	l.ok(err)
+	l.OK(l.Control.RecordCalls(l.ctx, true))
+	l.OK(do())
+	log, err := l.Control.CallLog(l.ctx)
+	l.OK(err)
 	if len(log) == 0 {
 		l.Error("the node was asked nothing")
 	}
@@ -36,10 +36,10 @@ func TestAgentReadsWithoutWMI(t *testing.T) {
 	disk, volume := l.volume(sim.DiskSpec{})
 	name := l.mount(volume)
 	session, err := cim.Connect()
-	l.ok(err)
+	l.OK(err)
 	defer session.Close()
 	node, err := agent.New(winos.New(session, l.api, winos.Options{}), agent.Policy{Roots: []string{`C:\` + name}})
-	l.ok(err)
+	l.OK(err)
 	for call, do := range map[string]func() error{
 		"GetVolumeStats": func() error {
 			stats, err := node.GetVolumeStats(l.ctx, volume)

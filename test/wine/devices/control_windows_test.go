@@ -107,7 +107,7 @@ func (l *lab) answers(r request, windows, node win32.Handle, outBytes int) {
 	got, want := bytes.Repeat([]byte{0xEE}, outBytes), bytes.Repeat([]byte{0xEE}, outBytes)
 	n, err := l.api.DeviceIoControl(l.ctx, windows, r.code, r.in, got)
 	wantN, wantErr := l.direct.DeviceIoControl(l.ctx, node, r.code, r.in, want)
-	if l.codeOf(err) != l.codeOf(wantErr) {
+	if l.CodeOf(err) != l.CodeOf(wantErr) {
 		l.Errorf("%s with %d bytes for the answer: %v, the node says %v", r.name, outBytes, err, wantErr)
 	}
 	if n != wantN || !bytes.Equal(got[:min(n, outBytes)], want[:min(n, outBytes)]) {
@@ -120,9 +120,9 @@ func (l *lab) answers(r request, windows, node win32.Handle, outBytes int) {
 
 func TestControlCodes(t *testing.T) {
 	l := open(t)
-	raw := l.attach(sim.DiskSpec{Bus: "NVMe", Serial: "  serial 1  ", Model: "model", Manufacturer: "maker",
+	raw := l.Attach(sim.DiskSpec{Bus: "NVMe", Serial: "  serial 1  ", Model: "model", Manufacturer: "maker",
 		IDs: []sim.DeviceID{{CodeSet: 1, Type: 3, ID: []byte("\x60\x02\x24\x80abcdefghijkl")}}})
-	usb := l.attach(sim.DiskSpec{Bus: "USB"})
+	usb := l.Attach(sim.DiskSpec{Bus: "USB"})
 	disk, volume := l.volume(sim.DiskSpec{Bus: "iSCSI"})
 	for _, path := range []string{drive(raw), drive(usb), drive(disk), device(volume)} {
 		t.Run(path[4:], func(t *testing.T) {
@@ -156,12 +156,12 @@ func TestShortBuffers(t *testing.T) {
 // ERROR_MORE_DATA comes with the bytes that fit.
 func TestMoreData(t *testing.T) {
 	l := open(t)
-	disk := l.attach(sim.DiskSpec{})
+	disk := l.Attach(sim.DiskSpec{})
 	h := l.on(drive(disk), win32.GenericRead)
-	l.ok(l.control.AddFault(l.ctx, sim.Fault{Call: "win32.DeviceIoControl 0x2D1080", Win32: win32.ErrMoreData, After: true}))
+	l.OK(l.Control.AddFault(l.ctx, sim.Fault{Call: "win32.DeviceIoControl 0x2D1080", Win32: win32.ErrMoreData, After: true}))
 	out := make([]byte, 12)
 	n, err := l.api.DeviceIoControl(l.ctx, h, win32.IoctlStorageGetDeviceNumber, nil, out)
-	l.wantCode(err, win32.ErrMoreData)
+	l.WantCode(err, win32.ErrMoreData)
 	if n != 12 || binary.LittleEndian.Uint32(out[4:]) != disk {
 		t.Errorf("%d bytes % x", n, out)
 	}
@@ -191,7 +191,7 @@ func TestErrorNumbers(t *testing.T) {
 		l.failing("win32.CreateFile", code, func() error {
 			h, err := l.api.CreateFile(l.ctx, drive(disk), win32.Open{Share: both})
 			if err == nil {
-				l.ok(l.api.CloseHandle(h))
+				l.OK(l.api.CloseHandle(h))
 			}
 			return err
 		})
@@ -201,18 +201,18 @@ func TestErrorNumbers(t *testing.T) {
 // failing makes the next call fail at the node and looks what comes of it.
 func (l *lab) failing(call string, code uint32, do func() error) {
 	l.Helper()
-	l.ok(l.control.AddFault(l.ctx, sim.Fault{Call: call, Win32: code}))
-	if got := l.codeOf(do()); got != code {
+	l.OK(l.Control.AddFault(l.ctx, sim.Fault{Call: call, Win32: code}))
+	if got := l.CodeOf(do()); got != code {
 		l.Errorf("%s fails with %d at the node, and with %d in the program", call, code, got)
 	}
-	l.ok(l.control.ClearFaults(l.ctx))
+	l.OK(l.Control.ClearFaults(l.ctx))
 }
 
 // The access bits of a control code are checked against the handle's access.
 func TestAccess(t *testing.T) {
 	l := open(t)
 	_, volume := l.volume(sim.DiskSpec{})
-	disk := l.attach(sim.DiskSpec{})
+	disk := l.Attach(sim.DiskSpec{})
 	length := func(h win32.Handle) error {
 		_, err := l.api.DeviceIoControl(l.ctx, h, win32.IoctlDiskGetLengthInfo, nil, make([]byte, 8))
 		return err
@@ -243,17 +243,17 @@ func TestAccess(t *testing.T) {
 		t.Run("access 0x"+strconv.FormatUint(uint64(c.access), 16), func(t *testing.T) {
 			l := l.in(t)
 			d, v := l.on(drive(disk), c.access), l.on(device(volume), c.access)
-			l.wantCode(number(d), c.number)
-			l.wantCode(length(d), c.length)
-			l.wantCode(protect(d), c.protect)
-			l.wantCode(read(d), c.read)
-			l.wantCode(flush(v), c.flush)
+			l.WantCode(number(d), c.number)
+			l.WantCode(length(d), c.length)
+			l.WantCode(protect(d), c.protect)
+			l.WantCode(read(d), c.read)
+			l.WantCode(flush(v), c.flush)
 		})
 	}
 	_, err := l.api.CreateFile(l.ctx, device(volume), win32.Open{Access: win32.GenericRead, Share: win32.ShareRead})
-	l.wantCode(err, win32.ErrSharingViolation)
+	l.WantCode(err, win32.ErrSharingViolation)
 	_, err = l.api.CreateFile(l.ctx, drive(77), win32.Open{Share: both})
-	l.wantCode(err, win32.ErrFileNotFound)
+	l.WantCode(err, win32.ErrFileNotFound)
 	_, err = l.api.CreateFile(l.ctx, fmt.Sprintf(`\\?\Volume{%s}`, strings.Repeat("0", 36)), win32.Open{Share: both})
-	l.wantCode(err, win32.ErrFileNotFound)
+	l.WantCode(err, win32.ErrFileNotFound)
 }

@@ -29,25 +29,25 @@ func (l *lab) lengthOf(h win32.Handle) (int64, error) {
 // and leaves nothing behind; another one of its number is another device.
 func TestVanishingDisk(t *testing.T) {
 	l := open(t)
-	number := l.attach(sim.DiskSpec{})
+	number := l.Attach(sim.DiskSpec{})
 	h := l.on(drive(number), win32.GenericRead|win32.GenericWrite)
 	if size, err := l.lengthOf(h); err != nil || size != 5*gib {
 		t.Fatalf("length %d, %v", size, err)
 	}
-	l.ok(l.control.DetachDisk(l.ctx, number))
+	l.OK(l.Control.DetachDisk(l.ctx, number))
 	gone := func() {
 		t.Helper()
 		_, err := l.lengthOf(h)
-		l.wantCode(err, win32.ErrDevNotConnected)
+		l.WantCode(err, win32.ErrDevNotConnected)
 		_, err = l.api.ReadAt(l.ctx, h, make([]byte, 512), 0)
-		l.wantCode(err, win32.ErrDevNotConnected)
-		l.wantCode(l.api.FlushFileBuffers(l.ctx, h), win32.ErrDevNotConnected)
+		l.WantCode(err, win32.ErrDevNotConnected)
+		l.WantCode(l.api.FlushFileBuffers(l.ctx, h), win32.ErrDevNotConnected)
 	}
 	gone()
 	_, err := l.api.CreateFile(l.ctx, drive(number), win32.Open{Share: both})
-	l.wantCode(err, win32.ErrFileNotFound)
+	l.WantCode(err, win32.ErrFileNotFound)
 
-	again := l.attach(sim.DiskSpec{SizeBytes: 3 * gib})
+	again := l.Attach(sim.DiskSpec{SizeBytes: 3 * gib})
 	if again != number {
 		t.Fatalf("the next disk has number %d, want %d again", again, number)
 	}
@@ -66,11 +66,11 @@ func TestVanishingVolume(t *testing.T) {
 	if size, err := l.lengthOf(h); err != nil || size <= 4*gib {
 		t.Fatalf("length %d, %v", size, err)
 	}
-	l.ok(l.control.DetachDisk(l.ctx, disk))
+	l.OK(l.Control.DetachDisk(l.ctx, disk))
 	_, err := l.lengthOf(h)
-	l.wantCode(err, win32.ErrDevNotConnected)
+	l.WantCode(err, win32.ErrDevNotConnected)
 	_, err = l.api.CreateFile(l.ctx, device(volume), win32.Open{Share: both})
-	l.wantCode(err, win32.ErrFileNotFound)
+	l.WantCode(err, win32.ErrFileNotFound)
 }
 
 // Many disks that come and go: each is there as soon as it is attached, and not after.
@@ -79,33 +79,33 @@ func TestDisksComeAndGo(t *testing.T) {
 	for round := range 3 {
 		var numbers []uint32
 		for i := range 12 {
-			number := l.attach(sim.DiskSpec{SizeBytes: int64(round*12+i+1) * mib})
+			number := l.Attach(sim.DiskSpec{SizeBytes: int64(round*12+i+1) * mib})
 			numbers = append(numbers, number)
 			h, err := l.api.CreateFile(l.ctx, strings.ToUpper(drive(number)), win32.Open{Access: win32.GenericRead, Share: both})
-			l.ok(err)
+			l.OK(err)
 			if size, err := l.lengthOf(h); err != nil || size != int64(round*12+i+1)*mib {
 				t.Errorf("disk %d: %d bytes, %v", number, size, err)
 			}
-			l.ok(l.api.CloseHandle(h))
+			l.OK(l.api.CloseHandle(h))
 		}
 		for _, number := range numbers {
-			l.ok(l.control.DetachDisk(l.ctx, number))
+			l.OK(l.Control.DetachDisk(l.ctx, number))
 			_, err := l.api.CreateFile(l.ctx, drive(number), win32.Open{Share: both})
-			l.wantCode(err, win32.ErrFileNotFound)
+			l.WantCode(err, win32.ErrFileNotFound)
 		}
 	}
 }
 
 func TestGrownDisk(t *testing.T) {
 	l := open(t)
-	disk := l.attach(sim.DiskSpec{SizeBytes: gib})
+	disk := l.Attach(sim.DiskSpec{SizeBytes: gib})
 	h := l.on(drive(disk), win32.GenericRead|win32.GenericWrite)
-	l.ok(l.control.GrowDisk(l.ctx, disk, 2*gib))
+	l.OK(l.Control.GrowDisk(l.ctx, disk, 2*gib))
 	if size, err := l.lengthOf(h); err != nil || size != gib {
 		t.Errorf("%d bytes before Windows has looked, %v", size, err)
 	}
 	_, err := l.api.DeviceIoControl(l.ctx, h, win32.IoctlDiskUpdateProperties, nil, nil)
-	l.ok(err)
+	l.OK(err)
 	if size, err := l.lengthOf(h); err != nil || size != 2*gib {
 		t.Errorf("%d bytes after Windows has looked, %v", size, err)
 	}
@@ -114,12 +114,12 @@ func TestGrownDisk(t *testing.T) {
 // Raw reads give the bytes of the medium, at offsets beyond 4 GiB as well.
 func TestRawReads(t *testing.T) {
 	l := open(t)
-	disk := l.attach(sim.DiskSpec{SizeBytes: 6 * gib})
+	disk := l.Attach(sim.DiskSpec{SizeBytes: 6 * gib})
 	h := l.on(drive(disk), win32.GenericRead)
 	offsets := []int64{0, 512, 4096, gib + 512, 4 * gib, 5*gib + 4096, 6*gib - 4096}
 	for i, offset := range offsets {
 		data := bytes.Repeat(fmt.Appendf(nil, "place %d ", i), 600)[:4096]
-		l.ok(l.control.CorruptDisk(l.ctx, disk, offset, data))
+		l.OK(l.Control.CorruptDisk(l.ctx, disk, offset, data))
 	}
 	for i, offset := range offsets {
 		want := bytes.Repeat(fmt.Appendf(nil, "place %d ", i), 600)[:512]
@@ -136,9 +136,9 @@ func TestRawReads(t *testing.T) {
 		t.Errorf("a read over the end: %d bytes, %v", n, err)
 	}
 	_, err := l.api.ReadAt(l.ctx, h, large[:512], 6*gib)
-	l.wantCode(err, 27) // ERROR_SECTOR_NOT_FOUND
+	l.WantCode(err, 27) // ERROR_SECTOR_NOT_FOUND
 	_, err = l.api.ReadAt(l.ctx, h, large[:512], 100)
-	l.wantCode(err, win32.ErrInvalidParameter)
+	l.WantCode(err, win32.ErrInvalidParameter)
 	if n, err := l.api.ReadAt(l.ctx, h, nil, 0); err != nil || n != 0 {
 		t.Errorf("a read of nothing: %d bytes, %v", n, err)
 	}
@@ -149,10 +149,10 @@ func TestFlushedVolume(t *testing.T) {
 	l := open(t)
 	_, volume := l.volume(sim.DiskSpec{})
 	h := l.on(device(volume), win32.GenericRead|win32.GenericWrite)
-	l.ok(l.control.RecordCalls(l.ctx, true))
-	l.ok(l.api.FlushFileBuffers(l.ctx, h))
-	log, err := l.control.CallLog(l.ctx)
-	l.ok(err)
+	l.OK(l.Control.RecordCalls(l.ctx, true))
+	l.OK(l.api.FlushFileBuffers(l.ctx, h))
+	log, err := l.Control.CallLog(l.ctx)
+	l.OK(err)
 	if len(log) != 1 || log[0].Name != "win32.FlushFileBuffers" || log[0].Object != device(volume) {
 		t.Errorf("calls of the node: %+v", log)
 	}
@@ -161,7 +161,7 @@ func TestFlushedVolume(t *testing.T) {
 // After the context's end no call begins.
 func TestEndedContext(t *testing.T) {
 	l := open(t)
-	path := drive(l.attach(sim.DiskSpec{}))
+	path := drive(l.Attach(sim.DiskSpec{}))
 	h := l.on(path, win32.GenericRead|win32.GenericWrite)
 	ended, cancel := context.WithCancel(l.ctx)
 	cancel()
@@ -185,14 +185,14 @@ func TestEndedContext(t *testing.T) {
 		}
 	}
 	_, err := l.api.CreateFile(l.ctx, path+"\x00", win32.Open{Share: both})
-	l.wantCode(err, win32.ErrInvalidName)
-	l.wantCode(l.api.CloseHandle(h+4096), win32.ErrInvalidHandle)
+	l.WantCode(err, win32.ErrInvalidName)
+	l.WantCode(l.api.CloseHandle(h+4096), win32.ErrInvalidHandle)
 }
 
 // A link that breaks, or answers with nonsense, is an error of the one call.
 func TestBrokenLink(t *testing.T) {
 	l := open(t)
-	path := drive(l.attach(sim.DiskSpec{}))
+	path := drive(l.Attach(sim.DiskSpec{}))
 	h := l.on(path, win32.GenericRead)
 	const devNotExist, invalidData = 55, 13
 	for kind, code := range map[string]uint32{standin.FaultDie: devNotExist, standin.FaultGarbage: invalidData} {
@@ -206,21 +206,21 @@ func TestBrokenLink(t *testing.T) {
 				return err
 			},
 		} {
-			l.post("fault", fmt.Sprintf(`{"op":%q,"kind":%q}`, operation, kind))
-			l.wantCode(do(), code)
-			l.ok(do())
+			l.Post("fault", fmt.Sprintf(`{"op":%q,"kind":%q}`, operation, kind))
+			l.WantCode(do(), code)
+			l.OK(do())
 		}
 	}
 	for range 3 { // the list of devices as well
-		l.post("fault", `{"op":"Devices","kind":"die"}`)
-		l.post("fault", `{"op":"Devices","kind":"garbage"}`)
-		path := drive(l.attach(sim.DiskSpec{}))
+		l.Post("fault", `{"op":"Devices","kind":"die"}`)
+		l.Post("fault", `{"op":"Devices","kind":"garbage"}`)
+		path := drive(l.Attach(sim.DiskSpec{}))
 		l.eventually("the driver finds its way back", func() bool {
 			h, err := l.api.CreateFile(l.ctx, path, win32.Open{Share: both})
 			return err == nil && l.api.CloseHandle(h) == nil
 		})
 		_, err := l.lengthOf(h)
-		l.ok(err)
+		l.OK(err)
 	}
 }
 
@@ -228,10 +228,10 @@ func TestBrokenLink(t *testing.T) {
 // handle of its device, or on another device.
 func TestHungControl(t *testing.T) {
 	l := open(t)
-	disk, other := l.attach(sim.DiskSpec{}), l.attach(sim.DiskSpec{})
+	disk, other := l.Attach(sim.DiskSpec{}), l.Attach(sim.DiskSpec{})
 	h, second, third := l.on(drive(disk), win32.GenericRead), l.on(drive(disk), win32.GenericRead), l.on(drive(other), win32.GenericRead)
 	const hanging = 8
-	l.ok(l.control.AddFault(l.ctx, sim.Fault{Call: "win32.DeviceIoControl 0x2D1080", Hang: true, Count: hanging}))
+	l.OK(l.Control.AddFault(l.ctx, sim.Fault{Call: "win32.DeviceIoControl 0x2D1080", Hang: true, Count: hanging}))
 	var hung sync.WaitGroup
 	ended := make(chan error, hanging)
 	for range hanging {
@@ -243,33 +243,33 @@ func TestHungControl(t *testing.T) {
 	for range 50 {
 		for _, h := range []win32.Handle{h, second, third} {
 			_, err := l.lengthOf(h)
-			l.ok(err)
+			l.OK(err)
 			_, err = l.api.ReadAt(l.ctx, h, make([]byte, 512), 0)
-			l.ok(err)
+			l.OK(err)
 		}
 	}
 	if len(ended) != 0 {
 		t.Errorf("%d calls that should hang have ended", len(ended))
 	}
-	l.ok(l.control.ClearFaults(l.ctx))
+	l.OK(l.Control.ClearFaults(l.ctx))
 	hung.Wait()
 	for range hanging {
-		l.ok(<-ended)
+		l.OK(<-ended)
 	}
 }
 
 // Closing a device ends it at the node before CloseHandle returns.
 func TestCloseIsSeenAtOnce(t *testing.T) {
 	l := open(t)
-	disk := l.attach(sim.DiskSpec{})
+	disk := l.Attach(sim.DiskSpec{})
 	for range 50 {
 		h, err := l.api.CreateFile(l.ctx, drive(disk), win32.Open{Share: both})
-		l.ok(err)
-		if n, err := l.control.HandleCount(l.ctx); n != 1 || err != nil {
+		l.OK(err)
+		if n, err := l.Control.HandleCount(l.ctx); n != 1 || err != nil {
 			t.Fatalf("%d handles at the node, %v; want 1", n, err)
 		}
-		l.ok(l.api.CloseHandle(h))
-		if n, err := l.control.HandleCount(l.ctx); n != 0 || err != nil {
+		l.OK(l.api.CloseHandle(h))
+		if n, err := l.Control.HandleCount(l.ctx); n != 0 || err != nil {
 			t.Fatalf("%d handles at the node after the last was closed, %v", n, err)
 		}
 	}
@@ -280,17 +280,17 @@ func (l *lab) openAndAsk(path string, n int) {
 	l.Helper()
 	for range n {
 		h, err := l.api.CreateFile(l.ctx, path, win32.Open{Access: win32.GenericRead, Share: both})
-		l.ok(err)
+		l.OK(err)
 		_, err = l.lengthOf(h)
-		l.ok(err)
-		l.ok(l.api.CloseHandle(h))
+		l.OK(err)
+		l.OK(l.api.CloseHandle(h))
 	}
 }
 
 // Handles of the process and of the node are as many after many calls as before.
 func TestHandlesStayFlat(t *testing.T) {
 	l := open(t)
-	disk := l.attach(sim.DiskSpec{})
+	disk := l.Attach(sim.DiskSpec{})
 	l.openAndAsk(drive(disk), 100)
 	before := processHandles(t)
 	begin := time.Now()
@@ -300,7 +300,7 @@ func TestHandlesStayFlat(t *testing.T) {
 	if after := processHandles(t); after > before+5 {
 		t.Errorf("%d handles before, %d after", before, after)
 	}
-	if n, err := l.control.HandleCount(l.ctx); n != 0 || err != nil {
+	if n, err := l.Control.HandleCount(l.ctx); n != 0 || err != nil {
 		t.Errorf("%d handles at the node, %v", n, err)
 	}
 }

@@ -28,7 +28,7 @@ const (
 func (l *lab) stateOf(name string) uint32 {
 	l.Helper()
 	_, status, err := l.api.QueryService(l.ctx, name)
-	l.ok(err)
+	l.OK(err)
 	return status.State
 }
 
@@ -40,7 +40,7 @@ func (l *lab) become(name string, state uint32) {
 func (l *lab) start(names ...string) {
 	l.Helper()
 	for _, name := range names {
-		l.ok(l.api.StartService(l.ctx, name))
+		l.OK(l.api.StartService(l.ctx, name))
 		l.become(name, running)
 	}
 }
@@ -48,8 +48,8 @@ func (l *lab) start(names ...string) {
 func (l *lab) stop(names ...string) {
 	l.Helper()
 	for _, name := range names {
-		if err := l.api.StopService(l.ctx, name); l.codeOf(err) != win32.ErrServiceNotActive {
-			l.ok(err)
+		if err := l.api.StopService(l.ctx, name); l.CodeOf(err) != win32.ErrServiceNotActive {
+			l.OK(err)
 		}
 		l.become(name, stopped)
 	}
@@ -58,8 +58,8 @@ func (l *lab) stop(names ...string) {
 // atNode is the state that the node has of a service.
 func (l *lab) atNode(name string) uint32 {
 	l.Helper()
-	services, err := l.control.Services(l.ctx)
-	l.ok(err)
+	services, err := l.Control.Services(l.ctx)
+	l.OK(err)
 	for _, s := range services {
 		if s.Name == name {
 			return s.State
@@ -78,12 +78,12 @@ func TestInitiatorService(t *testing.T) {
 	l.stop(initiator)
 	l.Cleanup(func() { l.stop(initiator) })
 	session, err := cim.Connect()
-	l.ok(err)
+	l.OK(err)
 	defer session.Close()
 	os := winos.New(session, l.api, winos.Options{})
 
 	info, err := os.Service(l.ctx, "msiscsi")
-	l.ok(err)
+	l.OK(err)
 	want := host.ServiceInfo{DisplayName: "Microsoft iSCSI Initiator Service", StartType: host.StartManual, Status: host.ServiceStopped}
 	if info != want {
 		t.Errorf("service %+v, want %+v", info, want)
@@ -101,14 +101,14 @@ func TestInitiatorService(t *testing.T) {
 	portals(stopped)
 	l.start(initiator)
 	portals(running)
-	l.wantCode(l.api.StartService(l.ctx, initiator), win32.ErrAlreadyRunning)
-	l.post("node/reset")
+	l.WantCode(l.api.StartService(l.ctx, initiator), win32.ErrAlreadyRunning)
+	l.Post("node/reset", "")
 	portals(stopped)
-	l.ok(exec.CommandContext(l.ctx, systemFile(l, "csiiscsi.exe"), "-report").Run())
+	l.OK(exec.CommandContext(l.ctx, systemFile(l, "csiiscsi.exe"), "-report").Run())
 	portals(running)
 	l.stop(initiator)
 	portals(stopped)
-	l.wantCode(l.api.StopService(l.ctx, initiator), win32.ErrServiceNotActive)
+	l.WantCode(l.api.StopService(l.ctx, initiator), win32.ErrServiceNotActive)
 }
 
 // service registers a service until the test ends.
@@ -116,21 +116,21 @@ func (l *lab) service(name string, startType uint32, needs ...string) string {
 	l.Helper()
 	name = "csi-devices-" + name
 	manager, err := mgr.Connect()
-	l.ok(err)
+	l.OK(err)
 	defer manager.Disconnect()
 	if old, err := manager.OpenService(name); err == nil { // from a run that was ended
 		l.stop(name)
-		l.ok(old.Delete())
-		l.ok(old.Close())
+		l.OK(old.Delete())
+		l.OK(old.Close())
 	}
 	s, err := manager.CreateService(name, systemFile(l, "csiiscsi.exe"), mgr.Config{
 		StartType: startType, DisplayName: strings.Repeat(name+" ", 3), Dependencies: needs,
 	}, name, strings.Repeat("x", 700))
-	l.ok(err)
+	l.OK(err)
 	l.Cleanup(func() {
 		l.stop(name)
-		l.ok(s.Delete())
-		l.ok(s.Close())
+		l.OK(s.Delete())
+		l.OK(s.Close())
 	})
 	return name
 }
@@ -140,17 +140,17 @@ func TestServiceErrors(t *testing.T) {
 	name := l.service("one", mgr.StartManual)
 	disabled := l.service("disabled", mgr.StartDisabled)
 	config, status, err := l.api.QueryService(l.ctx, name)
-	l.ok(err)
+	l.OK(err)
 	if config.DisplayName != strings.Repeat(name+" ", 3) || config.StartType != mgr.StartManual || status.State != stopped {
 		t.Errorf("service %+v, %+v", config, status)
 	}
 	if config, _, err := l.api.QueryService(l.ctx, disabled); err != nil || config.StartType != mgr.StartDisabled {
 		t.Errorf("service %+v, %v", config, err)
 	}
-	l.wantCode(l.api.StartService(l.ctx, disabled), win32.ErrServiceDisabled)
-	l.wantCode(l.api.StopService(l.ctx, name), win32.ErrServiceNotActive)
+	l.WantCode(l.api.StartService(l.ctx, disabled), win32.ErrServiceDisabled)
+	l.WantCode(l.api.StopService(l.ctx, name), win32.ErrServiceNotActive)
 	l.start(name)
-	l.wantCode(l.api.StartService(l.ctx, name), win32.ErrAlreadyRunning)
+	l.WantCode(l.api.StartService(l.ctx, name), win32.ErrAlreadyRunning)
 
 	ended, cancel := context.WithCancel(l.ctx)
 	cancel()
@@ -168,8 +168,8 @@ func TestServiceErrors(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			l := l.in(t)
-			l.wantCode(do(l.ctx, "csi-devices-nobody"), win32.ErrServiceNotExist)
-			l.wantCode(do(l.ctx, "csi\x00devices"), win32.ErrInvalidName)
+			l.WantCode(do(l.ctx, "csi-devices-nobody"), win32.ErrServiceNotExist)
+			l.WantCode(do(l.ctx, "csi\x00devices"), win32.ErrInvalidName)
 			if err := do(ended, name); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v after the context's end", err)
 			}
@@ -191,7 +191,7 @@ func TestDependents(t *testing.T) {
 	dependents := func(want ...string) {
 		t.Helper()
 		got, err := l.api.RunningDependents(l.ctx, needed)
-		l.ok(err)
+		l.OK(err)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
@@ -203,7 +203,7 @@ func TestDependents(t *testing.T) {
 	dependents()
 	l.start(users[0])
 	dependents(users[0])
-	l.wantCode(l.api.StopService(l.ctx, needed), win32.ErrDependentsRunning)
+	l.WantCode(l.api.StopService(l.ctx, needed), win32.ErrDependentsRunning)
 	l.start(far)
 	got, err := l.api.RunningDependents(l.ctx, needed)
 	if want := []string{far, users[0]}; err != nil || !slices.Equal(got, want) {

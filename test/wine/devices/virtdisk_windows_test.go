@@ -22,30 +22,30 @@ func TestScratchDisk(t *testing.T) {
 	l := open(t)
 	folder := t.TempDir()
 	scratch, err := vhdx.New(folder)
-	l.ok(err)
+	l.OK(err)
 	disk, err := scratch.Create(l.ctx, 64*mib)
-	l.ok(err)
+	l.OK(err)
 	state, err := disk.Look(l.ctx)
-	l.ok(err)
+	l.OK(err)
 	if state.Number != disk.Number() || state.SizeBytes != 64*mib || len(state.Partitions) != 0 {
 		t.Errorf("a new disk: %+v", state)
 	}
 	l.online(disk.Number())
-	l.ok(disk.WriteRaw(l.ctx, mib+100, []byte("written")))
+	l.OK(disk.WriteRaw(l.ctx, mib+100, []byte("written")))
 	got := make([]byte, 512)
 	h, err := l.api.CreateFile(l.ctx, drive(disk.Number()), win32.Open{Access: win32.GenericRead, Share: both})
-	l.ok(err)
+	l.OK(err)
 	if n, err := l.api.ReadAt(l.ctx, h, got, mib); err != nil || n != 512 || !bytes.Equal(got[100:107], []byte("written")) {
 		t.Errorf("read back %d bytes %q, %v", n, got[96:112], err)
 	}
-	l.ok(l.api.CloseHandle(h))
+	l.OK(l.api.CloseHandle(h))
 
-	l.ok(disk.Grow(l.ctx, 128*mib))
-	l.ok(disk.Replug(l.ctx))
+	l.OK(disk.Grow(l.ctx, 128*mib))
+	l.OK(disk.Replug(l.ctx))
 	if state, err = disk.Look(l.ctx); err != nil || state.SizeBytes != 128*mib {
 		t.Errorf("the grown disk: %+v, %v", state, err)
 	}
-	l.ok(disk.Remove(l.ctx))
+	l.OK(disk.Remove(l.ctx))
 	if slices.Contains(l.disks(), disk.Number()) {
 		t.Error("the disk is still there")
 	}
@@ -60,14 +60,14 @@ func (l *lab) online(number uint32) {
 	const attributes = win32.DiskAttributeOffline | win32.DiskAttributeReadOnly
 	h := l.at(drive(number), win32.GenericRead|win32.GenericWrite)
 	_, err := l.direct.DeviceIoControl(l.ctx, h, win32.IoctlDiskSetDiskAttributes, setAttributes(0, attributes), nil)
-	l.ok(err)
+	l.OK(err)
 }
 
 // disks are the numbers of the disks that the node has.
 func (l *lab) disks() (numbers []uint32) {
 	l.Helper()
-	disks, err := l.control.Disks(l.ctx)
-	l.ok(err)
+	disks, err := l.Control.Disks(l.ctx)
+	l.OK(err)
 	for _, d := range disks {
 		numbers = append(numbers, d.Number)
 	}
@@ -77,7 +77,7 @@ func (l *lab) disks() (numbers []uint32) {
 // A write needs the right to write, a disk that lets itself be written, and whole sectors.
 func TestRawWrites(t *testing.T) {
 	l := open(t)
-	disk := l.attach(sim.DiskSpec{})
+	disk := l.Attach(sim.DiskSpec{})
 	write := func(access uint32, data []byte) error {
 		t.Helper()
 		h := windows.Handle(l.on(drive(disk), access))
@@ -99,7 +99,7 @@ func TestRawWrites(t *testing.T) {
 	if err := write(win32.GenericWrite, sector[:100]); err != windows.ERROR_INVALID_PARAMETER {
 		t.Errorf("of half a sector: %v", err)
 	}
-	l.ok(write(win32.GenericWrite, sector))
+	l.OK(write(win32.GenericWrite, sector))
 	got := make([]byte, 512)
 	if _, err := l.api.ReadAt(l.ctx, l.on(drive(disk), win32.GenericRead), got, 4096); err != nil || !bytes.Equal(got, sector) {
 		t.Errorf("read back % x, %v", got[:8], err)
@@ -116,7 +116,7 @@ type virtualDisk struct {
 func (v virtualDisk) call(name string, args ...uintptr) uint32 {
 	v.Helper()
 	proc := v.dll.NewProc(name)
-	v.ok(proc.Find())
+	v.OK(proc.Find())
 	code, _, _ := proc.Call(args...)
 	return uint32(code)
 }
@@ -124,7 +124,7 @@ func (v virtualDisk) call(name string, args ...uintptr) uint32 {
 func (v virtualDisk) wide(text string) unsafe.Pointer {
 	v.Helper()
 	p, err := windows.UTF16PtrFromString(text)
-	v.ok(err)
+	v.OK(err)
 	return unsafe.Pointer(p)
 }
 
@@ -164,7 +164,7 @@ func TestVirtualDisk(t *testing.T) {
 	l := open(t)
 	v := virtualDisk{l, windows.NewLazySystemDLL("virtdisk.dll")}
 	path := fmt.Sprintf(`C:\csi-devices-%d.vhdx`, time.Now().UnixNano())
-	t.Cleanup(func() { _ = l.control.RemoveFile(l.ctx, path) })
+	t.Cleanup(func() { _ = l.Control.RemoveFile(l.ctx, path) })
 	for _, bad := range []struct {
 		version   uint32
 		sizeBytes int64
@@ -191,7 +191,7 @@ func TestVirtualDisk(t *testing.T) {
 	if err != nil || size != 64*mib {
 		t.Errorf("%s has %d bytes, %v", device, size, err)
 	}
-	l.ok(windows.CloseHandle(h))
+	l.OK(windows.CloseHandle(h))
 	l.eventually("the disk goes with its handle", func() bool { return len(l.disks()) == before })
 	v.want("attach by a closed handle", v.attach(h, 2), win32.ErrInvalidHandle)
 
@@ -199,7 +199,7 @@ func TestVirtualDisk(t *testing.T) {
 	v.want("open", code, 0)
 	const permanent = 4
 	v.want("attach for good", v.attach(h, permanent), 0)
-	l.ok(windows.CloseHandle(h))
+	l.OK(windows.CloseHandle(h))
 	time.Sleep(200 * time.Millisecond) // there is nothing to wait for: nothing shall happen
 	if len(l.disks()) != before+1 {
 		t.Error("a disk that was attached for good went with its handle")

@@ -78,12 +78,12 @@ func mountTarget(l *lab, os *winos.OS, name string) (any, error) {
 func (l *lab) mount(volume string) (name string) {
 	l.Helper()
 	name = fmt.Sprintf("csi-devices-%d", time.Now().UnixNano())
-	l.ok(l.control.MakeDir(l.ctx, `C:\`+name))
+	l.OK(l.Control.MakeDir(l.ctx, `C:\`+name))
 	path := `\\?\C:\` + name + `\`
-	l.ok(l.direct.SetVolumeMountPoint(l.ctx, path, volume))
+	l.OK(l.direct.SetVolumeMountPoint(l.ctx, path, volume))
 	l.Cleanup(func() {
 		_ = l.direct.DeleteVolumeMountPoint(context.Background(), path) // it may have gone with the node
-		_ = l.control.RemoveFile(context.Background(), `C:\`+name)
+		_ = l.Control.RemoveFile(context.Background(), `C:\`+name)
 	})
 	return name
 }
@@ -94,17 +94,17 @@ func TestReadsWithoutWMI(t *testing.T) {
 	disk, volume := l.volume(sim.DiskSpec{Bus: "SAS", Serial: "S1", IDs: []sim.DeviceID{
 		{CodeSet: 1, Type: 3, ID: []byte("\x60\x02\x24\x80abcdefghijkl")},
 	}})
-	raw := l.attach(sim.DiskSpec{})
+	raw := l.Attach(sim.DiskSpec{})
 	session, err := cim.Connect()
-	l.ok(err)
+	l.OK(err)
 	defer session.Close()
 	product := winos.New(session, l.api, winos.Options{})
 	node := winos.New(l.direct, l.direct, winos.Options{})
 	for _, q := range questions(disk, volume, raw, l.mount(volume)) {
-		l.ok(l.control.RecordCalls(l.ctx, true))
+		l.OK(l.Control.RecordCalls(l.ctx, true))
 		got, err := q.ask(l, product)
-		log, logErr := l.control.CallLog(l.ctx)
-		l.ok(logErr)
+		log, logErr := l.Control.CallLog(l.ctx)
+		l.OK(logErr)
 		want, wantErr := q.ask(l, node)
 		if err != nil || wantErr != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v; the node says %v, %v", q.name, short(got), err, short(want), wantErr)
@@ -134,7 +134,7 @@ func BenchmarkVolumeStats(b *testing.B) {
 	l := open(b)
 	_, volume := l.volume(sim.DiskSpec{})
 	session, err := cim.Connect()
-	l.ok(err)
+	l.OK(err)
 	defer session.Close()
 	os := winos.New(session, l.api, winos.Options{})
 	type row struct {
@@ -144,12 +144,12 @@ func BenchmarkVolumeStats(b *testing.B) {
 	table := cim.NewTable[row](cim.NamespaceStorage, "MSFT_Volume", "ObjectId")
 	byCall := func() (uint64, uint64) {
 		total, free, err := os.VolumeStats(l.ctx, volume)
-		l.ok(err)
+		l.OK(err)
 		return uint64(total), uint64(free)
 	}
 	byWMI := func() (uint64, uint64) {
 		rows, err := table.Rows(l.ctx, session, cim.Equal("Path", volume))
-		l.ok(err)
+		l.OK(err)
 		if len(rows) != 1 {
 			b.Fatalf("%d volumes", len(rows))
 		}

@@ -17,9 +17,9 @@ import (
 // root below the test's folder. WMI, which paths do not need, is asked past Wine.
 func (l *lab) agent() *agent.Agent {
 	l.Helper()
-	l.ok(l.control.MakeDir(l.Context(), l.below("root")))
+	l.OK(l.Control.MakeDir(l.Context(), l.below("root")))
 	a, err := agent.New(winos.New(l.node, l.api, winos.Options{}), agent.Policy{Roots: []string{l.below("root")}})
-	l.ok(err)
+	l.OK(err)
 	return a
 }
 
@@ -49,7 +49,7 @@ func TestC023_AgentOnLongPaths(t *testing.T) {
 			path += `\` + strings.Repeat("d", 99)
 		}
 		path += `\` + strings.Repeat("e", length-len(path)-1)
-		l.ok(a.Mkdir(t.Context(), path))
+		l.OK(a.Mkdir(t.Context(), path))
 		l.exists(a, path, true)
 		err := a.CreateSymlink(t.Context(), path, l.below("root", "link"))
 		if length > 1024 { // a link has its target twice, in 16 KiB
@@ -58,10 +58,10 @@ func TestC023_AgentOnLongPaths(t *testing.T) {
 		} else if link, linkErr := a.GetLink(t.Context(), l.below("root", "link")); err != nil || linkErr != nil || link.Target != path {
 			t.Errorf("the link leads to %.80s, %v, %v", link.Target, err, linkErr)
 		}
-		l.ok(a.Rmdir(t.Context(), l.below("root", "link"), false))
-		l.ok(a.Rmdir(t.Context(), path, false))
+		l.OK(a.Rmdir(t.Context(), l.below("root", "link"), false))
+		l.OK(a.Rmdir(t.Context(), path, false))
 		l.exists(a, path, false)
-		l.ok(a.Rmdir(t.Context(), l.below("root", strings.Repeat("d", 99)), true))
+		l.OK(a.Rmdir(t.Context(), l.below("root", strings.Repeat("d", 99)), true))
 	}
 	tooLong := l.below("root") + strings.Repeat(`\aaaaaaaaaaaaaaaaaaa`, 1600)
 	l.wantKind(host.KindInvalid, a.Mkdir(t.Context(), tooLong))
@@ -71,19 +71,19 @@ func TestC023_AgentOnLongPaths(t *testing.T) {
 func TestC029_AgentOnShortNames(t *testing.T) {
 	l := open(t)
 	a := l.agent()
-	l.ok(a.Mkdir(t.Context(), l.below("root", "some folder")))
-	l.ok(a.Mkdir(t.Context(), l.below("root", "SOMEFO~1", "below")))
+	l.OK(a.Mkdir(t.Context(), l.below("root", "some folder")))
+	l.OK(a.Mkdir(t.Context(), l.below("root", "SOMEFO~1", "below")))
 	l.exists(a, l.below("root", "some folder", "below"), true)
-	l.ok(a.CreateSymlink(t.Context(), l.below("root", "somefo~1", "below"), l.below("root", "link")))
+	l.OK(a.CreateSymlink(t.Context(), l.below("root", "somefo~1", "below"), l.below("root", "link")))
 	link, err := a.GetLink(t.Context(), l.below("root", "link"))
 	if err != nil || link.Target != l.below("root", "some folder", "below") {
 		t.Errorf("the link leads to %+v, %v", link, err)
 	}
-	l.ok(a.Mkdir(t.Context(), l.below("root", "new~1"))) // nobody's short name
+	l.OK(a.Mkdir(t.Context(), l.below("root", "new~1"))) // nobody's short name
 	if list, err := l.list(l.path("root")); err != nil || !slices.Equal(list, []string{"link", "new~1", "some folder"}) {
 		t.Errorf("names %q, %v", list, err)
 	}
-	l.ok(l.mkdir(l.path("elsewhere as well")))
+	l.OK(l.mkdir(l.path("elsewhere as well")))
 	l.wantKind(host.KindInvalid, second(a.PathExists(t.Context(), l.below("ELSEWH~1"))))
 }
 
@@ -94,13 +94,13 @@ func TestC091_AgentOnKinds(t *testing.T) {
 	a := l.agent()
 	_, id := l.volume("")
 	gone, missing := l.volume("")
-	l.ok(a.Mkdir(t.Context(), l.below("root", "pod", "dir")))
+	l.OK(a.Mkdir(t.Context(), l.below("root", "pod", "dir")))
 	l.write(l.below("root", "pod", "file"), "x")
-	l.ok(a.CreateSymlink(t.Context(), l.below("root", "pod", "dir"), l.below("root", "pod", "symlink")))
+	l.OK(a.CreateSymlink(t.Context(), l.below("root", "pod", "dir"), l.below("root", "pod", "symlink")))
 	for name, volume := range map[string]string{"mount": id, "dangling": missing} {
 		l.mount(`root\pod\`+name, volume)
 	}
-	l.ok(l.control.DetachDisk(t.Context(), gone))
+	l.OK(l.Control.DetachDisk(t.Context(), gone))
 	for name, want := range map[string]host.LinkInfo{
 		"dir": {}, "file": {},
 		"symlink":  {Kind: host.LinkSymlink, Target: l.below("root", "pod", "dir")},
@@ -118,15 +118,15 @@ func TestC091_AgentOnKinds(t *testing.T) {
 		}
 		l.exists(a, path, true)
 	}
-	l.ok(a.Mkdir(t.Context(), l.below("root", "pod", "mount")))
-	l.ok(a.Mkdir(t.Context(), l.below("root", "pod", "mount", "on the volume")))
+	l.OK(a.Mkdir(t.Context(), l.below("root", "pod", "mount")))
+	l.OK(a.Mkdir(t.Context(), l.below("root", "pod", "mount", "on the volume")))
 	l.exists(a, l.below("root", "pod", "mount", "on the volume"), true)
 	if list, err := l.list(id); err != nil || !slices.Contains(list, "on the volume") {
 		t.Errorf("the volume holds %q, %v", list, err)
 	}
 	// Everything goes, and the volume keeps what is on it.
 	l.write(id+"file", "on the volume")
-	l.ok(a.RmdirContents(t.Context(), l.below("root", "pod")))
+	l.OK(a.RmdirContents(t.Context(), l.below("root", "pod")))
 	if list, err := l.list(l.path("root", "pod")); err != nil || len(list) != 0 {
 		t.Errorf("left: %q, %v", list, err)
 	}
@@ -147,13 +147,13 @@ func (l *lab) visit(path string, tell func(string)) {
 	l.Helper()
 	ctx := context.Background()
 	info, err := with(l, l.node, path, lookAccess, func(h win32.Handle) (win32.FileInfo, error) { return l.node.Info(ctx, h) })
-	l.ok(err)
+	l.OK(err)
 	tell(fmt.Sprintf("%s %X %X %d %x", path, info.Attributes, info.ReparseTag, info.SizeBytes, info.FileID))
 	if info.Attributes&(win32.AttrDirectory|win32.AttrReparse) != win32.AttrDirectory {
 		return
 	}
 	list, err := names(l, l.node, path)
-	l.ok(err)
+	l.OK(err)
 	for _, name := range list {
 		l.visit(path+`\`+name, tell)
 	}

@@ -25,9 +25,9 @@ func TestErrorsOfTheNativeCall(t *testing.T) {
 		win32.ErrAlreadyExists, 206, win32.ErrDirectory, 995, 1392, 1450, win32.ErrUnrecognizedVolume, win32.ErrIODevice,
 		win32.ErrDevNotConnected, win32.ErrLogonFailure, 1920, 1921,
 	} {
-		l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.OpenAt", Win32: code}))
+		l.OK(l.Control.AddFault(t.Context(), sim.Fault{Call: "win32.OpenAt", Win32: code}))
 		_, err := l.api.OpenAt(t.Context(), folder, "x", win32.Open{Access: lookAccess, Share: anyShare})
-		l.wantCode(err, code)
+		l.WantCode(err, code)
 	}
 }
 
@@ -76,15 +76,15 @@ func TestEndedContext(t *testing.T) {
 	l := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := l.calls()
-	l.ok(l.control.RecordCalls(t.Context(), true))
+	l.OK(l.Control.RecordCalls(t.Context(), true))
 	cancel()
 	for name, call := range calls {
 		if err := call(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	log, err := l.control.CallLog(t.Context())
-	l.ok(errors.Join(err, l.control.RecordCalls(t.Context(), false)))
+	log, err := l.Control.CallLog(t.Context())
+	l.OK(errors.Join(err, l.Control.RecordCalls(t.Context(), false)))
 	if len(log) != 0 {
 		t.Errorf("the node was asked %v", log)
 	}
@@ -102,8 +102,8 @@ func TestNodeDiesInACall(t *testing.T) {
 		"SetVolumeMountPoint": "SetVolumeMountPoint", "DeleteVolumeMountPoint": "DeleteVolumeMountPoint",
 		"VolumeInformation": "VolumeInformation", "DiskFreeSpace": "DiskFreeSpace", "FileAttributes": "FileAttributes",
 	} {
-		l.post("fault", fmt.Sprintf(`{"op":%q,"kind":"die"}`, op))
-		if code := l.codeOf(calls[name](t.Context())); code != win32.ErrDevNotConnected {
+		l.Post("fault", fmt.Sprintf(`{"op":%q,"kind":"die"}`, op))
+		if code := l.CodeOf(calls[name](t.Context())); code != win32.ErrDevNotConnected {
 			t.Errorf("%s: Windows error %d, want %d", name, code, win32.ErrDevNotConnected)
 		}
 	}
@@ -116,7 +116,7 @@ func TestNodeDiesInACall(t *testing.T) {
 func TestHungCall(t *testing.T) {
 	l := open(t)
 	h, other := l.on(l.path(), holdAccess), l.on(l.path(), holdAccess)
-	l.post("fault", `{"op":"ReadDir","kind":"hang"}`)
+	l.Post("fault", `{"op":"ReadDir","kind":"hang"}`)
 	hung := make(chan error, 1)
 	go func() { _, err := l.api.ReadDir(context.Background(), h); hung <- err }()
 	for end := time.Now().Add(waitMax); l.stats().Hanging == 0; time.Sleep(10 * time.Millisecond) {
@@ -126,19 +126,19 @@ func TestHungCall(t *testing.T) {
 	}
 	for range 20 {
 		_, err := l.api.ReadDir(t.Context(), other)
-		l.ok(err)
+		l.OK(err)
 		_, err = l.api.Info(t.Context(), h)
-		l.ok(err)
+		l.OK(err)
 		_, err = names(l, l.api, l.path())
-		l.ok(err)
+		l.OK(err)
 	}
 	select {
 	case err := <-hung:
 		t.Fatalf("the call ended by itself: %v", err)
 	default:
 	}
-	l.reset()
-	l.wantCode(<-hung, win32.ErrDevNotConnected)
+	l.Reset()
+	l.WantCode(<-hung, win32.ErrDevNotConnected)
 }
 
 // Many threads at once, each with handles of its own, and no handle mixed up.
@@ -187,22 +187,22 @@ func TestInfoInParts(t *testing.T) {
 	l := open(t)
 	want := l.info(l.path())
 	h := l.on(l.path(), lookAccess)
-	l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Nth: 2, Win32: win32.ErrIODevice}))
+	l.OK(l.Control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Nth: 2, Win32: win32.ErrIODevice}))
 	_, err := l.api.Info(t.Context(), h)
-	l.wantCode(err, win32.ErrIODevice)
-	l.reset()
-	l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Nth: 3, Win32: win32.ErrInvalidParameter}))
+	l.WantCode(err, win32.ErrIODevice)
+	l.Reset()
+	l.OK(l.Control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Nth: 3, Win32: win32.ErrInvalidParameter}))
 	got, err := l.api.Info(t.Context(), h)
 	clear(want.FileID[8:]) // 64 bits of the file id, and 32 of the volume's serial number
 	want.VolumeSerial &= 0xFFFFFFFF
 	if err != nil || got != want {
 		t.Errorf("without file ids: %+v, %v; want %+v", got, err, want)
 	}
-	l.reset()
+	l.Reset()
 	// A folder that cannot be looked at is not opened as one.
-	l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Win32: win32.ErrIODevice}))
+	l.OK(l.Control.AddFault(t.Context(), sim.Fault{Call: "win32.Info", Win32: win32.ErrIODevice}))
 	_, err = l.api.CreateFile(t.Context(), l.path(), win32.Open{Access: lookAccess, Share: anyShare, Directory: true})
-	l.wantCode(err, win32.ErrIODevice)
+	l.WantCode(err, win32.ErrIODevice)
 }
 
 // What no name of Windows can be is refused before Windows is asked.
@@ -225,7 +225,7 @@ func TestImpossibleNames(t *testing.T) {
 		"StartService":               l.api.StartService(ctx, nul),
 		"DiskFreeSpace":              func() error { _, _, err := l.api.DiskFreeSpace(ctx, nul); return err }(),
 	} {
-		if got := l.codeOf(err); got != win32.ErrInvalidName {
+		if got := l.CodeOf(err); got != win32.ErrInvalidName {
 			t.Errorf("%s: Windows error %d, want %d", name, got, win32.ErrInvalidName)
 		}
 	}

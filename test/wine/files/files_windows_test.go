@@ -60,16 +60,16 @@ func TestOpenByPath(t *testing.T) {
 		twins(l, fmt.Sprintf("%.40s %+v", tt.name, tt.open), func(api win32.API, folder string) (any, error) {
 			h, err := api.CreateFile(t.Context(), folder+tt.name, tt.open)
 			if err == nil {
-				l.ok(api.CloseHandle(h))
+				l.OK(api.CloseHandle(h))
 			}
-			l.wantCode(err, tt.want)
+			l.WantCode(err, tt.want)
 			return nil, err
 		})
 	}
 	twins(l, "names", func(api win32.API, folder string) ([]string, error) { return names(l, api, folder) })
 	for _, path := range []string{`\\?\Q:\x`, `\\?\Q:\`, `\\?\Volume{00000000-0000-0000-0000-00000000dead}\`} {
 		_, err := same(l, path, func(api win32.API) (win32.Handle, error) { return api.CreateFile(t.Context(), path, look) })
-		l.wantCode(err, win32.ErrPathNotFound)
+		l.WantCode(err, win32.ErrPathNotFound)
 	}
 }
 
@@ -110,11 +110,11 @@ func TestOpenInFolder(t *testing.T) {
 			_, err := with(l, api, folder, holdAccess, func(parent win32.Handle) (any, error) {
 				h, err := api.OpenAt(t.Context(), parent, tt.name, tt.open)
 				if err == nil {
-					l.ok(api.CloseHandle(h))
+					l.OK(api.CloseHandle(h))
 				}
 				return nil, err
 			})
-			l.wantCode(err, tt.want)
+			l.WantCode(err, tt.want)
 			return nil, err
 		})
 	}
@@ -124,14 +124,14 @@ func TestOpenInFolder(t *testing.T) {
 			return api.OpenAt(t.Context(), file, "x", look)
 		})
 	})
-	l.wantCode(err, win32.ErrPathNotFound)
+	l.WantCode(err, win32.ErrPathNotFound)
 }
 
 func TestInfo(t *testing.T) {
 	l := open(t)
 	l.write(l.below("file"), "0123456789")
-	l.ok(l.control.MakeDir(t.Context(), l.below("folder")))
-	l.ok(l.control.MakeLink(t.Context(), l.below("link"), l.below("folder")))
+	l.OK(l.Control.MakeDir(t.Context(), l.below("folder")))
+	l.OK(l.Control.MakeLink(t.Context(), l.below("link"), l.below("folder")))
 	seen := map[[16]byte]bool{}
 	for _, path := range []string{l.path("file"), l.path("folder"), l.path("link"), `\\?\C:\`} {
 		info, err := same(l, path, func(api win32.API) (win32.FileInfo, error) {
@@ -197,20 +197,20 @@ func TestDelete(t *testing.T) {
 	twins(l, "the last of a folder", remove(`sub\inner`, removeAccess))
 	twins(l, "an empty folder", remove("sub", removeAccess))
 	twins(l, "names", func(api win32.API, folder string) ([]string, error) { return names(l, api, folder) })
-	if left, err := l.control.ListDir(t.Context(), l.below("windows")); err != nil || len(left) != 0 {
+	if left, err := l.Control.ListDir(t.Context(), l.below("windows")); err != nil || len(left) != 0 {
 		t.Errorf("left: %q, %v", left, err)
 	}
 	// While it is held without the share mode nobody can open it to delete it.
 	l.write(l.below("held"), "x")
 	h, err := l.api.CreateFile(t.Context(), l.path("held"), win32.Open{Access: holdAccess, Share: holdShare})
-	l.ok(err)
+	l.OK(err)
 	_, err = l.api.CreateFile(t.Context(), l.path("held"), win32.Open{Access: removeAccess, Share: anyShare})
-	l.wantCode(err, win32.ErrSharingViolation)
+	l.WantCode(err, win32.ErrSharingViolation)
 	_, err = with(l, l.api, l.path(), holdAccess, func(parent win32.Handle) (win32.Handle, error) {
 		return l.api.OpenAt(t.Context(), parent, "held", win32.Open{Access: removeAccess, Share: anyShare})
 	})
-	l.wantCode(err, win32.ErrSharingViolation)
-	l.ok(l.api.CloseHandle(h))
+	l.WantCode(err, win32.ErrSharingViolation)
+	l.OK(l.api.CloseHandle(h))
 }
 
 // A handle that is nobody's.
@@ -233,7 +233,7 @@ func TestInvalidHandles(t *testing.T) {
 		"CreateSymlink": func() error { return l.api.CreateSymlink(ctx, h, "x", `C:\`, true) },
 	}
 	for name, call := range calls {
-		if code := l.codeOf(call()); code != win32.ErrInvalidHandle {
+		if code := l.CodeOf(call()); code != win32.ErrInvalidHandle {
 			t.Errorf("%s: Windows error %d, want %d", name, code, win32.ErrInvalidHandle)
 		}
 	}

@@ -17,7 +17,7 @@ func (l *lab) list(path string) ([]string, error) {
 
 func TestReadDir(t *testing.T) {
 	l := open(t)
-	l.ok(l.control.MakeDir(t.Context(), l.below("empty")))
+	l.OK(l.Control.MakeDir(t.Context(), l.below("empty")))
 	if list, err := l.list(l.path("empty")); err != nil || len(list) != 0 {
 		t.Errorf("an empty folder holds %q, %v", list, err)
 	}
@@ -29,8 +29,8 @@ func TestReadDir(t *testing.T) {
 	folder := l.on(l.path(), holdAccess)
 	for _, name := range want {
 		h, err := l.api.OpenAt(t.Context(), folder, name, win32.Open{Access: holdAccess, Share: anyShare, Create: true})
-		l.ok(err)
-		l.ok(l.api.CloseHandle(h))
+		l.OK(err)
+		l.OK(l.api.CloseHandle(h))
 	}
 	want = append(want, "empty")
 	slices.Sort(want)
@@ -42,11 +42,11 @@ func TestReadDir(t *testing.T) {
 		}
 	}
 	_, err := l.list(l.path("000"))
-	l.wantCode(err, win32.ErrInvalidParameter)
+	l.WantCode(err, win32.ErrInvalidParameter)
 	_, err = same(l, "without the right", func(api win32.API) ([]string, error) {
 		return with(l, api, l.path(), lookAccess, func(h win32.Handle) ([]string, error) { return api.ReadDir(t.Context(), h) })
 	})
-	l.wantCode(err, win32.ErrAccessDenied)
+	l.WantCode(err, win32.ErrAccessDenied)
 }
 
 // The root of a volume has no "." and ".."; of an empty one Windows says that
@@ -60,8 +60,8 @@ func TestReadDirOfARoot(t *testing.T) {
 	h := l.on(id, holdAccess)
 	for _, name := range []string{"a", "b"} {
 		file, err := l.api.OpenAt(t.Context(), h, name, win32.Open{Access: holdAccess, Share: anyShare, Create: true})
-		l.ok(err)
-		l.ok(l.api.CloseHandle(file))
+		l.OK(err)
+		l.OK(l.api.CloseHandle(file))
 	}
 	if list, err := l.list(id); err != nil || !slices.Equal(list, []string{"a", "b"}) {
 		t.Errorf("the volume holds %q, %v", list, err)
@@ -80,7 +80,7 @@ func (l *lab) deep(length int) string {
 			name = name[1:] // a name and its separator need two
 		}
 		child, err := l.api.OpenAt(l.Context(), h, name, win32.Open{Access: holdAccess, Share: holdShare, Create: true, Directory: true})
-		l.ok(err)
+		l.OK(err)
 		path += `\` + name
 		h = child
 		l.Cleanup(func() {
@@ -108,8 +108,8 @@ func TestC023_PathsOfEveryLength(t *testing.T) {
 			}
 			made := win32.Open{Access: holdAccess, Share: anyShare, Create: true, Directory: true}
 			h, err := l.api.CreateFile(t.Context(), `\\?\`+path+`\made`, made)
-			l.ok(err)
-			l.ok(l.api.CloseHandle(h))
+			l.OK(err)
+			l.OK(l.api.CloseHandle(h))
 			if list, err := l.list(`\\?\` + path); err != nil || !slices.Equal(list, []string{"made"}) {
 				t.Errorf("names %q, %v", list, err)
 			}
@@ -140,15 +140,15 @@ func TestC029_ShortNames(t *testing.T) {
 		}
 		folder := l.on(l.path(), holdAccess)
 		short, err := l.api.OpenAt(t.Context(), folder, tt.spelling, win32.Open{Access: lookAccess, Share: anyShare})
-		l.ok(err)
+		l.OK(err)
 		info, err := l.api.Info(t.Context(), short)
-		l.ok(err)
+		l.OK(err)
 		want, err := l.api.Info(t.Context(), l.on(l.path(tt.long), lookAccess))
 		if err != nil || info != want {
 			t.Errorf("%s is %+v, want %+v, %v", tt.spelling, info, want, err)
 		}
-		l.ok(l.api.CloseHandle(short))
+		l.OK(l.api.CloseHandle(short))
 	}
 	_, err := l.api.CreateFile(t.Context(), l.path("VARIAB~2"), win32.Open{Access: lookAccess, Share: anyShare})
-	l.wantCode(err, win32.ErrFileNotFound)
+	l.WantCode(err, win32.ErrFileNotFound)
 }

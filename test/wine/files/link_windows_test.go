@@ -25,7 +25,7 @@ func (l *lab) reparseData(path string) []byte {
 			return out[:n], err
 		})
 	})
-	l.ok(err)
+	l.OK(err)
 	return data
 }
 
@@ -33,7 +33,7 @@ func (l *lab) reparseData(path string) []byte {
 func (l *lab) reparse(path string) win32.Reparse {
 	l.Helper()
 	r, err := win32.DecodeReparse(l.reparseData(path))
-	l.ok(err)
+	l.OK(err)
 	return r
 }
 
@@ -41,7 +41,7 @@ func (l *lab) reparse(path string) win32.Reparse {
 func (l *lab) info(path string) win32.FileInfo {
 	l.Helper()
 	info, err := with(l, l.api, path, lookAccess, func(h win32.Handle) (win32.FileInfo, error) { return l.api.Info(l.Context(), h) })
-	l.ok(err)
+	l.OK(err)
 	return info
 }
 
@@ -85,7 +85,7 @@ func TestSymlinks(t *testing.T) {
 			t.Errorf("link to %s: %v", tt.target, err)
 			continue
 		}
-		l.wantCode(l.symlink(name, tt.target, tt.directory), win32.ErrAlreadyExists)
+		l.WantCode(l.symlink(name, tt.target, tt.directory), win32.ErrAlreadyExists)
 		info, want := l.info(l.path(name)), uint32(win32.AttrReparse)
 		if tt.directory {
 			want |= win32.AttrDirectory
@@ -105,7 +105,7 @@ func TestSymlinks(t *testing.T) {
 		if list, err := l.list(l.path(name)); tt.directory && (err != nil || len(list) != 0) {
 			t.Errorf("the link %s itself holds %q, %v", name, list, err)
 		}
-		l.ok(l.remove(l.path(name)))
+		l.OK(l.remove(l.path(name)))
 	}
 	l.holds(l.below("target", "file"), "at the target")
 	if list, err := l.list(l.path()); err != nil || len(list) != 1 {
@@ -116,11 +116,11 @@ func TestSymlinks(t *testing.T) {
 // What goes wrong on the way leaves nothing behind.
 func TestSymlinkFailures(t *testing.T) {
 	l := open(t)
-	l.wantCode(l.symlink("long", `C:\`+strings.Repeat("x", 8200), true), win32.ErrInvalidParameter)
-	l.wantCode(l.symlink(`a\b`, `C:\x`, true), win32.ErrInvalidName)
+	l.WantCode(l.symlink("long", `C:\`+strings.Repeat("x", 8200), true), win32.ErrInvalidParameter)
+	l.WantCode(l.symlink(`a\b`, `C:\x`, true), win32.ErrInvalidName)
 	for _, code := range []uint32{win32.ErrInvalidFunction, win32.ErrIODevice} {
-		l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.DeviceIoControl 0x900A4", Win32: code}))
-		l.wantCode(l.symlink("broken", `C:\x`, true), code)
+		l.OK(l.Control.AddFault(t.Context(), sim.Fault{Call: "win32.DeviceIoControl 0x900A4", Win32: code}))
+		l.WantCode(l.symlink("broken", `C:\x`, true), code)
 	}
 	if list, err := l.list(l.path()); err != nil || len(list) != 0 {
 		t.Errorf("left: %q, %v", list, err)
@@ -161,9 +161,9 @@ func (l *lab) setReparse(api win32.API, path string, code uint32, data []byte) e
 func TestJunctions(t *testing.T) {
 	l := open(t)
 	l.write(l.below("target", "file"), "at the target")
-	l.ok(l.control.MakeDir(t.Context(), l.below("junction")))
+	l.OK(l.Control.MakeDir(t.Context(), l.below("junction")))
 	data := mountPointData(`\??\`+l.below("target"), l.below("target"))
-	l.ok(l.setReparse(l.api, l.path("junction"), win32.FsctlSetReparsePoint, data))
+	l.OK(l.setReparse(l.api, l.path("junction"), win32.FsctlSetReparsePoint, data))
 	if got := l.reparseData(l.path("junction")); string(got) != string(data) {
 		t.Errorf("set % X\nread % X", data, got)
 	}
@@ -179,12 +179,12 @@ func TestJunctions(t *testing.T) {
 		t.Errorf("the junction itself holds %q, %v", list, err)
 	}
 	header := []byte{0x03, 0, 0, 0xA0, 0, 0, 0, 0}
-	l.ok(l.setReparse(l.api, l.path("junction"), win32.FsctlDeleteReparsePoint, header))
+	l.OK(l.setReparse(l.api, l.path("junction"), win32.FsctlDeleteReparsePoint, header))
 	if info := l.info(l.path("junction")); info.ReparseTag != 0 || info.Attributes&win32.AttrDirectory == 0 {
 		t.Errorf("after the reparse point was deleted: %+v", info)
 	}
-	l.ok(l.setReparse(l.api, l.path("junction"), win32.FsctlSetReparsePoint, data))
-	l.ok(l.remove(l.path("junction")))
+	l.OK(l.setReparse(l.api, l.path("junction"), win32.FsctlSetReparsePoint, data))
+	l.OK(l.remove(l.path("junction")))
 	l.holds(l.below("target", "file"), "at the target")
 }
 
@@ -193,8 +193,8 @@ func TestReparseErrors(t *testing.T) {
 	l := open(t)
 	l.write(l.below("file"), "x")
 	l.write(l.below("full", "file"), "x")
-	l.ok(l.control.MakeDir(t.Context(), l.below("empty")))
-	l.ok(l.control.MakeLink(t.Context(), l.below("link"), `C:\`+strings.Repeat("long", 50)))
+	l.OK(l.Control.MakeDir(t.Context(), l.below("empty")))
+	l.OK(l.Control.MakeLink(t.Context(), l.below("link"), `C:\`+strings.Repeat("long", 50)))
 	for _, size := range []int{0, 4, 7, 8, 100, win32.ReparseBufferMaxBytes} {
 		_, _ = same(l, fmt.Sprint("buffer of ", size), func(api win32.API) (string, error) {
 			return with(l, api, l.path("link"), lookAccess, func(h win32.Handle) (string, error) {
@@ -206,7 +206,7 @@ func TestReparseErrors(t *testing.T) {
 	}
 	junction := mountPointData(`\??\C:\x`, `C:\x`)
 	_, fat := l.volume("FAT32") // hosts no mount points
-	l.ok(l.mkdir(fat + "folder"))
+	l.OK(l.mkdir(fat + "folder"))
 	for _, tt := range []struct {
 		path string
 		code uint32
@@ -226,7 +226,7 @@ func TestReparseErrors(t *testing.T) {
 	} {
 		what := fmt.Sprintf("%s %X % X", tt.path, tt.code, tt.data)
 		_, err := same(l, what, func(api win32.API) (any, error) { return nil, l.setReparse(api, tt.path, tt.code, tt.data) })
-		if got := l.codeOf(err); got != tt.want {
+		if got := l.CodeOf(err); got != tt.want {
 			t.Errorf("%s: Windows error %d, want %d", what, got, tt.want)
 		}
 	}

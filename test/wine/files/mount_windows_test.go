@@ -22,8 +22,8 @@ func (l *lab) mounts(volume string, want ...string) {
 // mount makes an empty folder and mounts a volume there through Windows.
 func (l *lab) mount(name, volume string) {
 	l.Helper()
-	l.ok(l.mkdir(l.path(name)))
-	l.ok(l.api.SetVolumeMountPoint(l.Context(), l.path(name)+`\`, volume))
+	l.OK(l.mkdir(l.path(name)))
+	l.OK(l.api.SetVolumeMountPoint(l.Context(), l.path(name)+`\`, volume))
 }
 
 // A volume is mounted at a folder, shows there, and is unmounted; its files and the
@@ -49,14 +49,14 @@ func TestMountPoints(t *testing.T) {
 	if l.info(l.path("m", "file")).FileID != l.info(id+"file").FileID {
 		t.Error("the mount point does not lead to the volume")
 	}
-	l.ok(l.api.DeleteVolumeMountPoint(t.Context(), l.path("m")+`\`))
+	l.OK(l.api.DeleteVolumeMountPoint(t.Context(), l.path("m")+`\`))
 	l.mounts(id)
 	if info := l.info(l.path("m")); info.ReparseTag != 0 || info.Attributes&win32.AttrDirectory == 0 {
 		t.Errorf("after the unmount the folder is %+v", info)
 	}
 	// A mount point that is deleted as a file is takes nothing of the volume with it.
-	l.ok(l.api.SetVolumeMountPoint(t.Context(), l.path("m")+`\`, id))
-	l.ok(l.remove(l.path("m")))
+	l.OK(l.api.SetVolumeMountPoint(t.Context(), l.path("m")+`\`, id))
+	l.OK(l.remove(l.path("m")))
 	l.mounts(id)
 	if list, err := l.list(l.path()); err != nil || len(list) != 0 {
 		t.Errorf("left: %q, %v", list, err)
@@ -72,8 +72,8 @@ func TestMountPointErrors(t *testing.T) {
 	l.mount("taken", id)
 	l.write(l.below("full", "file"), "x")
 	l.write(l.below("file"), "x")
-	l.ok(l.mkdir(l.path("empty")))
-	l.ok(l.mkdir(fat + "folder"))
+	l.OK(l.mkdir(l.path("empty")))
+	l.OK(l.mkdir(fat + "folder"))
 	for _, tt := range []struct {
 		path, volume string
 		want         uint32
@@ -92,7 +92,7 @@ func TestMountPointErrors(t *testing.T) {
 		_, err := same(l, what, func(api win32.API) (any, error) {
 			return nil, api.SetVolumeMountPoint(t.Context(), tt.path, tt.volume)
 		})
-		if got := l.codeOf(err); got != tt.want {
+		if got := l.CodeOf(err); got != tt.want {
 			t.Errorf("%s: Windows error %d, want %d", what, got, tt.want)
 		}
 	}
@@ -103,13 +103,13 @@ func TestMountPointErrors(t *testing.T) {
 		_, err := same(l, "unmount "+path, func(api win32.API) (any, error) {
 			return nil, api.DeleteVolumeMountPoint(t.Context(), path)
 		})
-		if got := l.codeOf(err); got != want {
+		if got := l.CodeOf(err); got != want {
 			t.Errorf("unmount %s: Windows error %d, want %d", path, got, want)
 		}
 	}
 	for name, want := range map[string]uint32{noVolume: win32.ErrFileNotFound, `C:\`: win32.ErrInvalidName, "": win32.ErrInvalidName} {
 		_, err := same(l, "names of "+name, func(api win32.API) ([]string, error) { return api.VolumePathNames(t.Context(), name) })
-		if got := l.codeOf(err); got != want {
+		if got := l.CodeOf(err); got != want {
 			t.Errorf("names of %q: Windows error %d, want %d", name, got, want)
 		}
 	}
@@ -133,13 +133,13 @@ func TestManyMountPoints(t *testing.T) {
 func TestDriveLetters(t *testing.T) {
 	l := open(t)
 	_, id := l.volume("")
-	l.ok(l.api.SetVolumeMountPoint(t.Context(), `\\?\Y:\`, id))
+	l.OK(l.api.SetVolumeMountPoint(t.Context(), `\\?\Y:\`, id))
 	l.mounts(id, `Y:\`)
-	l.ok(l.mkdir(`\\?\Y:\folder`))
+	l.OK(l.mkdir(`\\?\Y:\folder`))
 	if final := l.finalPath(id + "folder"); final != `\\?\Y:\folder` {
 		t.Errorf("final path %s", final)
 	}
-	l.ok(l.api.DeleteVolumeMountPoint(t.Context(), `\\?\Y:\`))
+	l.OK(l.api.DeleteVolumeMountPoint(t.Context(), `\\?\Y:\`))
 	l.mounts(id)
 	if final := l.finalPath(id + "folder"); final != id+"folder" {
 		t.Errorf("final path %s", final)
@@ -152,7 +152,7 @@ func (l *lab) finalPath(path string) string {
 	final, err := same(l, "final path of "+path, func(api win32.API) (string, error) {
 		return with(l, api, path, lookAccess, func(h win32.Handle) (string, error) { return api.FinalPath(l.Context(), h) })
 	})
-	l.ok(err)
+	l.OK(err)
 	return final
 }
 
@@ -189,12 +189,12 @@ func TestC091_Kinds(t *testing.T) {
 	l := open(t)
 	_, id := l.volume("")
 	gone, missing := l.volume("")
-	l.ok(l.mkdir(l.path("dir")))
+	l.OK(l.mkdir(l.path("dir")))
 	l.write(l.below("file"), "x")
-	l.ok(l.symlink("symlink", l.below("dir"), true))
+	l.OK(l.symlink("symlink", l.below("dir"), true))
 	l.mount("mount", id)
 	l.mount("dangling", missing)
-	l.ok(l.control.DetachDisk(t.Context(), gone))
+	l.OK(l.Control.DetachDisk(t.Context(), gone))
 	for name, want := range map[string]struct {
 		attributes, tag uint32
 		target          string
@@ -223,11 +223,11 @@ func TestC091_Kinds(t *testing.T) {
 		_, err := same(l, name+" as a folder", func(api win32.API) (any, error) {
 			h, err := api.CreateFile(t.Context(), l.path(name), win32.Open{Access: lookAccess, Share: anyShare, Directory: true})
 			if err == nil {
-				l.ok(api.CloseHandle(h))
+				l.OK(api.CloseHandle(h))
 			}
 			return nil, err
 		})
-		if got := l.codeOf(err); got != want {
+		if got := l.CodeOf(err); got != want {
 			t.Errorf("%s as a folder: Windows error %d, want %d", name, got, want)
 		}
 	}
@@ -242,10 +242,10 @@ func TestC091_Kinds(t *testing.T) {
 	if err == nil {
 		t.Error("something was found on a volume that is gone")
 	}
-	l.ok(l.remove(l.path("dangling")))
-	l.ok(l.remove(l.path("mount")))
-	l.ok(l.remove(l.path("symlink")))
-	l.ok(l.control.AddFault(t.Context(), sim.Fault{Call: "win32.FindVolumes", Win32: win32.ErrNotEnoughMemory}))
+	l.OK(l.remove(l.path("dangling")))
+	l.OK(l.remove(l.path("mount")))
+	l.OK(l.remove(l.path("symlink")))
+	l.OK(l.Control.AddFault(t.Context(), sim.Fault{Call: "win32.FindVolumes", Win32: win32.ErrNotEnoughMemory}))
 	_, err = l.api.FindVolumes(t.Context())
-	l.wantCode(err, win32.ErrNotEnoughMemory)
+	l.WantCode(err, win32.ErrNotEnoughMemory)
 }

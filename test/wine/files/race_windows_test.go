@@ -40,7 +40,7 @@ func changes() []change {
 // led astray finds what it looks for.
 func (l *lab) twin(folder string) {
 	l.Helper()
-	l.ok(l.control.MakeDir(context.Background(), folder+`\b\empty`))
+	l.OK(l.Control.MakeDir(context.Background(), folder+`\b\empty`))
 	l.write(folder+`\b\tree\sub\file`, "inside or outside")
 }
 
@@ -48,7 +48,7 @@ func (l *lab) twin(folder string) {
 func (l *lab) renew() {
 	l.Helper()
 	l.wipe(l.path("root"))
-	l.ok(l.control.MakeDir(context.Background(), l.below("root", "source")))
+	l.OK(l.Control.MakeDir(context.Background(), l.below("root", "source")))
 	l.twin(l.below("root", "a"))
 }
 
@@ -63,10 +63,10 @@ func TestC096_Invariant3_SwapBetweenCalls(t *testing.T) {
 	outside := l.look(l.path("outside"))
 	for i, c := range changes() {
 		l.renew()
-		l.ok(l.control.RecordCalls(t.Context(), true))
-		l.ok(c.do(a, t.Context(), l.below("root")))
-		log, err := l.control.CallLog(t.Context())
-		l.ok(err)
+		l.OK(l.Control.RecordCalls(t.Context(), true))
+		l.OK(c.do(a, t.Context(), l.below("root")))
+		log, err := l.Control.CallLog(t.Context())
+		l.OK(err)
 		if len(log) < 10 {
 			t.Errorf("%s makes %d calls", c.name, len(log))
 		}
@@ -87,13 +87,13 @@ func TestC096_Invariant3_SwapBetweenCalls(t *testing.T) {
 func (l *lab) swapBefore(nth int, folder string, do func() error) error {
 	l.Helper()
 	ctx := context.Background()
-	l.ok(l.control.RecordCalls(ctx, true)) // empties the log
-	l.ok(l.control.AddFault(ctx, sim.Fault{Call: "win32.*", Nth: nth, Hang: true}))
+	l.OK(l.Control.RecordCalls(ctx, true)) // empties the log
+	l.OK(l.Control.AddFault(ctx, sim.Fault{Call: "win32.*", Nth: nth, Hang: true}))
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	for end := time.Now().Add(waitMax); ; time.Sleep(time.Millisecond) {
-		log, err := l.control.CallLog(ctx)
-		l.ok(err)
+		log, err := l.Control.CallLog(ctx)
+		l.OK(err)
 		if len(log) >= nth-1 {
 			break
 		}
@@ -101,9 +101,9 @@ func (l *lab) swapBefore(nth int, folder string, do func() error) error {
 			l.Fatalf("the operation made %d calls, want %d", len(log), nth-1)
 		}
 	}
-	_, err := l.control.SwapForLink(ctx, l.below("root", folder), l.below("outside", folder))
-	l.ok(err)
-	l.ok(l.control.ClearFaults(ctx))
+	_, err := l.Control.SwapForLink(ctx, l.below("root", folder), l.below("outside", folder))
+	l.OK(err)
+	l.OK(l.Control.ClearFaults(ctx))
 	select {
 	case err := <-done:
 		return err
@@ -128,8 +128,8 @@ func TestC096_Invariant3_FreeRace(t *testing.T) {
 		}
 		folder := [...]string{`a`, `a\b`}[round%2]
 		time.Sleep(time.Duration(round) * time.Millisecond / 2)
-		_, err := l.control.SwapForLink(t.Context(), l.below("root", folder), l.below("outside", folder))
-		l.ok(err)
+		_, err := l.Control.SwapForLink(t.Context(), l.below("root", folder), l.below("outside", folder))
+		l.OK(err)
 		running.Wait()
 		if now := l.look(l.path("outside")); now != outside {
 			t.Fatalf("round %d: outside there was\n%s\nand is\n%s", round, outside, now)
@@ -144,9 +144,9 @@ func TestSwapLeadsOutside(t *testing.T) {
 	l.twin(l.below("root", "a"))
 	l.twin(l.below("outside", "a"))
 	outside := l.look(l.path("outside"))
-	_, err := l.control.SwapForLink(t.Context(), l.below("root", "a"), l.below("outside", "a"))
-	l.ok(err)
-	l.ok(l.mkdir(l.path("root", "a", "b", "new")))
+	_, err := l.Control.SwapForLink(t.Context(), l.below("root", "a"), l.below("outside", "a"))
+	l.OK(err)
+	l.OK(l.mkdir(l.path("root", "a", "b", "new")))
 	if l.look(l.path("outside")) == outside {
 		t.Error("nothing reached the outside")
 	}

@@ -94,7 +94,7 @@ func TestShimShortBuffers(t *testing.T) {
 	_, id := l.volume("")
 	l.mount("m", id)
 	name, err := windows.UTF16PtrFromString(id)
-	l.ok(err)
+	l.OK(err)
 	buffer := make([]uint16, 300)
 	var needed uint32
 	want := uint32(len(l.below("m")) + 3) // backslash, NUL, NUL
@@ -122,15 +122,15 @@ func TestShimShortBuffers(t *testing.T) {
 	_, err = windows.FindFirstVolume(&buffer[0], 49)
 	l.wants(err, windows.ERROR_FILENAME_EXCED_RANGE)
 	search, err := windows.FindFirstVolume(&buffer[0], 50)
-	l.ok(err)
-	l.ok(windows.FindVolumeClose(search))
+	l.OK(err)
+	l.OK(windows.FindVolumeClose(search))
 }
 
 // The older request to delete spares read-only files, and can be taken for no request.
 func TestShimDisposition(t *testing.T) {
 	l := open(t)
 	l.write(l.below("file"), "x")
-	l.ok(os.Chmod(l.below("file"), 0o400)) // the node and Wine see the same drive C
+	l.OK(os.Chmod(l.below("file"), 0o400)) // the node and Wine see the same drive C
 	if l.info(l.path("file")).Attributes&win32.AttrReadOnly == 0 {
 		t.Fatal("the file is not read-only")
 	}
@@ -147,7 +147,7 @@ func TestShimDisposition(t *testing.T) {
 	if list, err := l.list(l.path()); err != nil || len(list) != 1 {
 		t.Errorf("names %q, %v", list, err)
 	}
-	l.ok(l.api.Delete(t.Context(), win32.Handle(h))) // the product's request ignores it
+	l.OK(l.api.Delete(t.Context(), win32.Handle(h))) // the product's request ignores it
 	if list, err := l.list(l.path()); err != nil || len(list) != 0 {
 		t.Errorf("left: %q, %v", list, err)
 	}
@@ -157,13 +157,13 @@ func TestShimDisposition(t *testing.T) {
 func TestShimLimits(t *testing.T) {
 	l := open(t)
 	name, err := windows.UTF16PtrFromString(l.path("x"))
-	l.ok(err)
+	l.OK(err)
 	const itself = windows.FILE_FLAG_BACKUP_SEMANTICS | windows.FILE_FLAG_OPEN_REPARSE_POINT
 	_, err = windows.CreateFile(name, lookAccess, anyShare, nil, windows.OPEN_ALWAYS, itself, 0)
 	l.wants(err, windows.ERROR_INVALID_PARAMETER)
 	folder := windows.Handle(l.on(l.path(), holdAccess))
 	object, err := windows.NewNTUnicodeString("x")
-	l.ok(err)
+	l.OK(err)
 	attributes := windows.OBJECT_ATTRIBUTES{Length: 48, RootDirectory: folder, ObjectName: object}
 	makeAt := func(access, disposition, options uint32) error {
 		var h windows.Handle
@@ -180,14 +180,14 @@ func TestShimLimits(t *testing.T) {
 
 	before := l.stats().Calls
 	file := t.TempDir() + `\own`
-	l.ok(os.WriteFile(file, []byte("x"), 0o600))
+	l.OK(os.WriteFile(file, []byte("x"), 0o600))
 	_, err = os.Lstat(file)
-	l.ok(err)
+	l.OK(err)
 	list, err := os.ReadDir(t.TempDir())
 	if err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}
-	l.ok(os.RemoveAll(file))
+	l.OK(os.RemoveAll(file))
 	for op, count := range l.stats().Calls {
 		if op != "Devices" && count != before[op] { // the driver asks for those all the time
 			t.Errorf("%d calls of %s for files of Wine", count-before[op], op)

@@ -22,7 +22,7 @@ func TestVolumes(t *testing.T) {
 		_, created[fileSystem] = l.volume(fileSystem)
 	}
 	all, err := same(l, "volumes", func(api win32.API) ([]string, error) { return api.FindVolumes(t.Context()) })
-	l.ok(err)
+	l.OK(err)
 	for fileSystem, id := range created {
 		if !slices.Contains(all, id) {
 			t.Errorf("%s is not among %q", id, all)
@@ -30,8 +30,8 @@ func TestVolumes(t *testing.T) {
 		info, err := l.volumeInfo(id)
 		_, spaceErr := l.space(id)
 		if fileSystem == "" {
-			l.wantCode(err, win32.ErrUnrecognizedVolume)
-			l.wantCode(spaceErr, win32.ErrUnrecognizedVolume)
+			l.WantCode(err, win32.ErrUnrecognizedVolume)
+			l.WantCode(spaceErr, win32.ErrUnrecognizedVolume)
 		} else if err != nil || spaceErr != nil || !strings.EqualFold(info.FileSystem, fileSystem) || !strings.EqualFold(info.Label, "data") || info.Serial == 0 {
 			t.Errorf("%s is %+v, %v, %v", fileSystem, info, err, spaceErr)
 		}
@@ -82,16 +82,16 @@ func TestReadOnlyVolume(t *testing.T) {
 	l := open(t)
 	disk, id := l.volume("")
 	l.write(id+"file", "x")
-	l.ok(l.past.SetDiskReadOnly(t.Context(), disk, true))
+	l.OK(l.past.SetDiskReadOnly(t.Context(), disk, true))
 	if info, err := l.volumeInfo(id); err != nil || info.Flags&win32.ReadOnlyVolumeFlag == 0 {
 		t.Errorf("information %+v, %v", info, err)
 	}
-	l.wantCode(l.mkdir(id+"folder"), win32.ErrWriteProtect)
+	l.WantCode(l.mkdir(id+"folder"), win32.ErrWriteProtect)
 	_, err := with(l, l.api, id, holdAccess, func(h win32.Handle) (win32.Handle, error) {
 		return l.api.OpenAt(t.Context(), h, "folder", win32.Open{Access: holdAccess, Share: anyShare, Create: true, Directory: true})
 	})
-	l.wantCode(err, win32.ErrWriteProtect)
-	l.wantCode(l.remove(id+"file"), win32.ErrWriteProtect)
+	l.WantCode(err, win32.ErrWriteProtect)
+	l.WantCode(l.remove(id+"file"), win32.ErrWriteProtect)
 }
 
 // A volume that is pulled while things on it are open.
@@ -100,17 +100,17 @@ func TestVolumeGone(t *testing.T) {
 	disk, id := l.volume("")
 	l.write(id+"file", "x")
 	root, file := l.on(id, holdAccess), l.on(id+"file", holdAccess)
-	l.ok(l.control.DetachDisk(t.Context(), disk))
+	l.OK(l.Control.DetachDisk(t.Context(), disk))
 	_, err := l.api.ReadDir(t.Context(), root)
-	l.wantCode(err, win32.ErrDevNotConnected)
+	l.WantCode(err, win32.ErrDevNotConnected)
 	_, err = l.api.OpenAt(t.Context(), root, "file", win32.Open{Access: lookAccess, Share: anyShare})
-	l.wantCode(err, win32.ErrDevNotConnected)
+	l.WantCode(err, win32.ErrDevNotConnected)
 	_, err = l.api.Info(t.Context(), file)
-	l.wantCode(err, win32.ErrDevNotConnected)
+	l.WantCode(err, win32.ErrDevNotConnected)
 	_, err = l.api.ReadAt(t.Context(), file, make([]byte, 1), 0)
-	l.wantCode(err, win32.ErrDevNotConnected)
+	l.WantCode(err, win32.ErrDevNotConnected)
 	_, err = l.volumeInfo(id)
-	l.wantCode(err, win32.ErrPathNotFound)
+	l.WantCode(err, win32.ErrPathNotFound)
 }
 
 // The attributes of remote paths, and the numbers of what is wrong with a server.
@@ -119,9 +119,9 @@ func TestRemoteAttributes(t *testing.T) {
 	server := sim.SMBServer{
 		Name: "filesrv", Users: map[string]string{"u": "p"}, Shares: []sim.SMBShare{{Name: "share", Folder: "files-share"}},
 	}
-	l.ok(l.control.SetSMBServer(t.Context(), server))
-	t.Cleanup(func() { l.ok(l.control.RemoveSMBServer(context.Background(), "filesrv")) })
-	l.ok(l.past.CreateSMBMapping(t.Context(), agent.SMBRequest{Share: `\\filesrv\share`, Username: "u", Password: "p"}))
+	l.OK(l.Control.SetSMBServer(t.Context(), server))
+	t.Cleanup(func() { l.OK(l.Control.RemoveSMBServer(context.Background(), "filesrv")) })
+	l.OK(l.past.CreateSMBMapping(t.Context(), agent.SMBRequest{Share: `\\filesrv\share`, Username: "u", Password: "p"}))
 	if attributes, err := l.attributes(`\\?\UNC\filesrv\share`); err != nil || attributes&win32.AttrDirectory == 0 {
 		t.Errorf("the share has attributes %X, %v", attributes, err)
 	}
@@ -131,15 +131,15 @@ func TestRemoteAttributes(t *testing.T) {
 	} {
 		_, _ = l.attributes(path)
 	}
-	l.ok(l.past.RemoveSMBMapping(t.Context(), `\\filesrv\share`))
+	l.OK(l.past.RemoveSMBMapping(t.Context(), `\\filesrv\share`))
 	for _, code := range []uint32{
 		win32.ErrBadNetPath, win32.ErrUnexpNetErr, win32.ErrNetnameDeleted, win32.ErrSemTimeout,
 		win32.ErrNoNetOrBadPath, win32.ErrHostUnreachable, win32.ErrLogonFailure,
 	} {
 		server.Failure = code
-		l.ok(l.control.SetSMBServer(t.Context(), server))
+		l.OK(l.Control.SetSMBServer(t.Context(), server))
 		_, err := l.attributes(`\\?\UNC\filesrv\share`)
-		l.wantCode(err, code)
+		l.WantCode(err, code)
 	}
 }
 
@@ -154,6 +154,6 @@ func (l *lab) attributes(path string) (uint32, error) {
 	})
 	var attributes uint32
 	_, scanErr := fmt.Sscan(got, &attributes)
-	l.ok(scanErr)
+	l.OK(scanErr)
 	return attributes, err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
@@ -28,28 +29,29 @@ func TestMain(m *testing.M) {
 
 // What a killed program had open is closed at the node, as Windows closes it.
 func TestKilledProgram(t *testing.T) {
-	n := open(t)
+	n := bed.Connect(t)
+	n.Fresh()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	count := func() int {
-		handles, err := n.control.HandleCount(ctx)
-		n.ok(err)
+		handles, err := n.Control.HandleCount(ctx)
+		n.OK(err)
 		return handles
 	}
 	self, err := os.Executable()
-	n.ok(err)
+	n.OK(err)
 	program := exec.CommandContext(ctx, self)
 	program.Env = append(os.Environ(), openerVariable+"=1")
 	said, err := program.StderrPipe()
-	n.ok(err)
-	n.ok(program.Start())
+	n.OK(err)
+	n.OK(program.Start())
 	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || line != "open\n" {
 		t.Errorf("the program said %q, %v", line, err)
 	}
 	if got := count(); got != 1 {
 		t.Errorf("%d handles while it runs", got)
 	}
-	n.ok(program.Process.Kill())
+	n.OK(program.Process.Kill())
 	_ = program.Wait() // it was killed
 	for count() > 0 {
 		if ctx.Err() != nil {

@@ -2,69 +2,49 @@ package scratch
 
 import (
 	"context"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/test/conformance"
 	"github.com/csi-windows/csi-windows/test/conformance/vhdx"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 )
 
 const mib = int64(1) << 20
 
-// bed is a fresh node and a folder for scratch disks.
-type bed struct {
+// place is a fresh node and a folder for scratch disks.
+type place struct {
 	*testing.T
 	node    *control.Client
-	address string
+	lab     *bed.Node
 	folder  string
 	scratch conformance.Scratch
 }
 
-func open(t *testing.T) *bed {
+func open(t *testing.T) *place {
 	t.Helper()
-	b := &bed{T: t, address: os.Getenv("CSI_STANDIN_CONTROL"), folder: t.TempDir()}
-	if b.address == "" {
-		t.Fatal("CSI_STANDIN_CONTROL is not set: run by test/wine/run lab")
-	}
-	b.node = control.NewClient(b.address)
-	t.Cleanup(b.node.Close)
-	b.post("/standin/node/reset", "")
+	b := &place{T: t, lab: bed.Connect(t), folder: t.TempDir()}
+	b.lab.Fresh()
+	b.node = b.lab.Control
 	var err error
 	b.scratch, err = vhdx.New(b.folder)
 	b.ok(err)
 	return b
 }
 
-func (b *bed) ok(err error) {
+func (b *place) ok(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
 	}
 }
 
-// post sends a control request of the link.
-func (b *bed) post(path, body string) {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.address+path, strings.NewReader(body))
-	b.ok(err)
-	answer, err := http.DefaultClient.Do(request)
-	b.ok(err)
-	b.ok(answer.Body.Close())
-	if answer.StatusCode != http.StatusNoContent {
-		b.Fatalf("%s: %s", path, answer.Status)
-	}
-}
-
 // disk makes a scratch disk.
-func (b *bed) disk() conformance.Disk {
+func (b *place) disk() conformance.Disk {
 	b.Helper()
 	d, err := b.scratch.Create(b.Context(), 256*mib)
 	b.ok(err)
@@ -72,7 +52,7 @@ func (b *bed) disk() conformance.Disk {
 }
 
 // isEmpty fails the test when a file or a disk was left.
-func (b *bed) isEmpty() {
+func (b *place) isEmpty() {
 	b.Helper()
 	if left, err := os.ReadDir(b.folder); err != nil || len(left) > 0 {
 		b.Errorf("files left: %v, %v", left, err)
@@ -90,7 +70,7 @@ func (b *bed) isEmpty() {
 func TestFailedCreateLeavesNothing(t *testing.T) {
 	b := open(t)
 	for _, op := range []string{"CreateDisk", "AttachDisk"} {
-		b.post("/standin/fault", `{"op":"`+op+`","kind":"hresult","code":5}`)
+		b.lab.Post("fault", `{"op":"`+op+`","kind":"hresult","code":5}`)
 		if _, err := b.scratch.Create(t.Context(), 256*mib); err == nil || !strings.Contains(err.Error(), "Windows error 5") {
 			t.Errorf("%s fails: %v", op, err)
 		}
@@ -110,13 +90,13 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 func TestGrowDetaches(t *testing.T) {
 	b := open(t)
 	d := b.disk()
-	b.post("/standin/fault", `{"op":"ResizeDisk","kind":"hresult","code":170}`)
+	b.lab.Post("fault", `{"op":"ResizeDisk","kind":"hresult","code":170}`)
 	b.ok(d.Grow(t.Context(), 512*mib))
 	state, err := d.Look(t.Context())
 	if err != nil || state.SizeBytes != 512*mib || state.Style != host.StyleRaw {
 		t.Errorf("grown, the disk is %+v, %v", state, err)
 	}
-	b.post("/standin/fault", `{"op":"ResizeDisk","kind":"hresult","code":170,"times":2}`)
+	b.lab.Post("fault", `{"op":"ResizeDisk","kind":"hresult","code":170,"times":2}`)
 	if err := d.Grow(t.Context(), 768*mib); err == nil {
 		t.Error("what cannot be grown was grown")
 	}
@@ -147,13 +127,13 @@ func TestOtherDiskIsRefused(t *testing.T) {
 	if holds, err := d.Holds(ctx, `\\?\Volume{5f0c1e5a-0000-4c5f-8a11-000000000000}\`); err == nil || holds {
 		t.Errorf("the scratch disk holds a volume that is not there: %v, %v", holds, err)
 	}
-	b.post("/standin/fault", `{"op":"PhysicalPath","kind":"hresult","code":21,"times":-1}`)
+	b.lab.Post("fault", `{"op":"PhysicalPath","kind":"hresult","code":21,"times":-1}`)
 	for what, err := range refusals(ctx, d) {
 		if err == nil {
 			t.Errorf("without a place on the node, %s succeeded", what)
 		}
 	}
-	b.post("/standin/reset", "")
+	b.lab.Post("reset", "")
 	b.ok(d.Remove(ctx))
 	b.ok(d.Remove(ctx))
 	for what, err := range refusals(ctx, d) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/test/conformance"
 	"github.com/csi-windows/csi-windows/test/conformance/workflow"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 )
 
 // commandTime is generous: the suite takes some seconds on an idle machine.
@@ -23,10 +24,7 @@ const commandTime = 8 * time.Minute
 // Everything the workflow does on a runner but the build succeeds. The one difference
 // is that the files of mounted volumes are reached at the simulated node.
 func TestWorkflow(t *testing.T) {
-	control := os.Getenv("CSI_STANDIN_CONTROL")
-	if control == "" {
-		t.Fatal("CSI_STANDIN_CONTROL is not set: run by test/wine/run lab")
-	}
+	control := bed.Environment(t, bed.ControlVariable)
 	freshNode(t, control)
 	file, err := os.ReadFile(filepath.Join("..", "..", "..", "..", filepath.FromSlash(workflow.Path)))
 	if err != nil {
