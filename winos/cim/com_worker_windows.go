@@ -252,8 +252,7 @@ func (m *methodCall) signature() (*object, error) {
 // lost drops the connection when the failure says that WMI went away, so that
 // the next call connects again.
 func (w *worker) lost(namespace string, err error) error {
-	if code, ok := hresult(err); ok && (code == RPCDisconnected || code == RPCServerUnvail || code == rpcServerDied ||
-		code == rpcServerDiedNotRun || code == rpcCallFailed || code == rpcCallFailedNotRun || code == TransportFailure) {
+	if code, ok := hresult(err); ok && isConnectionLoss(code) {
 		w.drop(namespace)
 	}
 	return err

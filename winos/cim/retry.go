@@ -122,3 +122,15 @@ func (r *retrying) repeat(ctx context.Context, again func(error) bool, call func
 		delay = min(delay*delayGrowth, r.policy.LongestDelay)
 	}
 }
+
+// isConnectionLoss reports whether an HRESULT is one of COM's or RPC's own, after
+// which the connection is of no use: RPC_E_…, CO_E_… and RPC_S_…. Source: winerror.h.
+func isConnectionLoss(code uint32) bool {
+	const (
+		rpcE      = 0x8001_0000
+		comOwn    = 0x8004_0000 // up to 0x80040FFF; WBEM_E_… begin above
+		rpcSFirst = 0x8007_0000 + 1700
+		rpcSLast  = 0x8007_0000 + 1999
+	)
+	return code&0xFFFF_0000 == rpcE || code&0xFFFF_F000 == comOwn || rpcSFirst <= code && code <= rpcSLast || code == TransportFailure
+}

@@ -61,3 +61,18 @@ func TestRetryingHonoursContext(t *testing.T) {
 		t.Errorf("%d calls after the end of the context", fake.calls)
 	}
 }
+
+// What COM and RPC say of a lost connection is told from what WMI, a provider or
+// Windows say of the call.
+func TestConnectionLoss(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[uint32]bool{
+		RPCDisconnected: true, RPCServerUnvail: true, TransportFailure: true,
+		0x800401FD: true, 0x80010114: true, 0x800706B5: true, // CO_E_OBJNOTCONNECTED, RPC_E_INVALID_OBJECT, RPC_S_UNKNOWN_IF
+		NotFound: false, ShuttingDown: false, GeneralAccess: false, 0xEFFF0002: false, 0x80070490: false,
+	} {
+		if got := isConnectionLoss(code); got != want {
+			t.Errorf("0x%08X: %v, want %v", code, got, want)
+		}
+	}
+}
