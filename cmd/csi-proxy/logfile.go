@@ -106,7 +106,7 @@ func (l *logFile) rotateLocked() error {
 	renameErr := l.shiftLocked()
 	if renameErr != nil {
 		// By path: on Windows a handle for appending may not shorten its file.
-		if err := os.Truncate(l.path, 0); err != nil {
+		if err := private.Truncate(l.path); err != nil {
 			return errors.Join(renameErr, err)
 		}
 	}

@@ -16,6 +16,10 @@ import (
 // written into.
 func OpenAppend(path string) (*os.File, error) { return openAppend(path) }
 
+// Truncate empties a file that OpenAppend has made. It refuses what OpenAppend does: by
+// now the path may lead elsewhere.
+func Truncate(path string) error { return truncate(path) }
+
 // Create makes a file anew for writing, in place of one that may be there.
 func Create(path string) (*os.File, error) {
 	// What is there may be open elsewhere or have other names; it is not written to.

@@ -18,6 +18,8 @@ func openAppend(path string) (*os.File, error) {
 	return file, nil
 }
 
+func truncate(path string) error { return os.Truncate(path, 0) }
+
 func create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
 }

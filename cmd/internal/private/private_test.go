@@ -28,6 +28,23 @@ func TestOpenAppendKeepsWhatWasThere(t *testing.T) {
 	}
 }
 
+func TestTruncate(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log")
+	if err := private.Truncate(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("records"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := private.Truncate(path); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || len(text) != 0 {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
 // What is created replaces a file; whoever has the old one open keeps the old one.
 func TestCreateReplaces(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,18 @@ func openAppend(path string) (*os.File, error) {
 	return os.NewFile(uintptr(handle), path), nil
 }
 
+func truncate(path string) error {
+	handle, err := open(path, windows.FILE_WRITE_DATA|windows.FILE_READ_ATTRIBUTES|windows.SYNCHRONIZE, windows.OPEN_EXISTING)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(handle), path)
+	if err := refuseLink(handle); err != nil {
+		return &os.PathError{Op: "truncate", Path: path, Err: errors.Join(err, file.Close())}
+	}
+	return errors.Join(file.Truncate(0), file.Close())
+}
+
 func create(path string) (*os.File, error) {
 	handle, err := open(path, windows.GENERIC_WRITE, windows.CREATE_NEW)
 	if err != nil {

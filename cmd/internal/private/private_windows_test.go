@@ -110,6 +110,12 @@ func TestC100_SecondNameIsRefused(t *testing.T) {
 	if !errors.Is(err, errLink) || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, %v", file, err)
 	}
+	if err := Truncate(path); !errors.Is(err, errLink) {
+		t.Errorf("truncated: %v", err)
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
+		t.Errorf("the other file holds %q, %v", text, err)
+	}
 	if err := refuseLink(0); err == nil {
 		t.Error("no file is no link")
 	}
