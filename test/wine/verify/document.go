@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -53,12 +54,13 @@ func (r *result) rung(reasons map[string]reason) string {
 func (r *result) executedBy() string {
 	var parts []string
 	for _, l := range lanes() {
-		if tests := r.by[l.stands]; len(tests) > 0 {
+		tests, folders := r.by[l.stands], r.together[l.stands]
+		switch {
+		case len(tests) > 0:
 			parts = append(parts, l.stands+": "+testList(tests))
+		case len(r.by) == 0 && len(folders) > 0:
+			parts = append(parts, l.stands+": `"+slices.Min(folders)+"`, its tests together")
 		}
-	}
-	if len(parts) == 0 && r.executed > 0 {
-		return "a package's tests together, none alone"
 	}
 	return strings.Join(parts, "; ")
 }

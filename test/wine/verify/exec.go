@@ -86,7 +86,8 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // many runs all tests in one process first. After that single ones are only needed
-// to name a test for each function.
+// to name a test for each function; those of another package of the product are
+// named by its own tests.
 func (e *execution) many(names []string, try func(name string) profile) error {
 	all, _, err := functions(e.top)
 	if err != nil {
@@ -95,6 +96,11 @@ func (e *execution) many(names []string, try func(name string) profile) error {
 	results, _ := evaluate(all, nil, nil)
 	byFile := resultsByFile(results)
 	unnamed := executedBy(try(allTests), byFile)
+	for r := range unnamed {
+		if isProduct(module+"/"+e.folder+"/") && r.folder() != e.folder {
+			delete(unnamed, r)
+		}
+	}
 	for _, name := range names {
 		if len(unnamed) == 0 {
 			return nil

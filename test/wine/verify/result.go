@@ -12,6 +12,8 @@ type result struct {
 	statements, executed int
 	// by are the tests that executed some of it, by what they stand on.
 	by map[string][]test
+	// together are packages whose tests executed some of it when all ran at once.
+	together map[string][]string
 	// missed is the code that no test executed, a line for each piece.
 	missed []string
 }
@@ -22,16 +24,17 @@ type test struct{ folder, name string }
 // evaluate joins functions and runs. The whole is the profile of all runs.
 func evaluate(all []*function, texts map[string]string, runs []*testRun) (results []*result, whole profile) {
 	for _, f := range all {
-		results = append(results, &result{function: f, by: map[string][]test{}})
+		results = append(results, &result{function: f, by: map[string][]test{}, together: map[string][]string{}})
 	}
 	byFile := resultsByFile(results)
 	whole = profile{}
 	for _, run := range runs {
 		whole.add(run.profile)
-		if run.name == allTests {
-			continue // each is named by a run of its own
-		}
 		for r := range executedBy(run.profile, byFile) {
+			if run.name == allTests { // named only when no test is that ran alone
+				r.together[run.lane] = append(r.together[run.lane], run.folder)
+				continue
+			}
 			r.by[run.lane] = append(r.by[run.lane], test{run.folder, run.name})
 		}
 	}

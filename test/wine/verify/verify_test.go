@@ -138,6 +138,10 @@ func TestEvaluate(t *testing.T) {
 	if want := "Wine: `winos/p` TestZ, `wire` TestA, TestB; stand-ins: `test/lab` TestLab"; do.executedBy() != want {
 		t.Errorf("executed by %s", do.executedBy())
 	}
+	do.by = nil
+	if want := "Wine: `winos/p`, its tests together"; do.executedBy() != want {
+		t.Errorf("executed by %s", do.executedBy())
+	}
 	if len(plain.by) != 0 || plain.executed != 0 || plain.statements != 1 || plain.rung(nil) != "5" {
 		t.Errorf("plain: %+v", plain)
 	}
