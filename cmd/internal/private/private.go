@@ -20,6 +20,9 @@ func OpenAppend(path string) (*os.File, error) { return openAppend(path) }
 // now the path may lead elsewhere.
 func Truncate(path string) error { return truncate(path) }
 
+// Restrict takes a file that is there away from everybody else. It may be running.
+func Restrict(path string) error { return restrict(path) }
+
 // Create makes a file anew for writing, in place of one that may be there.
 func Create(path string) (*os.File, error) {
 	// What is there may be open elsewhere or have other names; it is not written to.

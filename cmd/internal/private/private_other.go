@@ -20,6 +20,8 @@ func openAppend(path string) (*os.File, error) {
 
 func truncate(path string) error { return os.Truncate(path, 0) }
 
+func restrict(path string) error { return os.Chmod(path, 0o700) }
+
 func create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
 }

@@ -51,6 +51,17 @@ func truncate(path string) error {
 	return errors.Join(file.Truncate(0), file.Close())
 }
 
+func restrict(path string) error {
+	handle, err := open(path, windows.FILE_READ_ATTRIBUTES|accessChange, windows.OPEN_EXISTING)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(narrow(handle), windows.CloseHandle(handle)); err != nil {
+		return &os.PathError{Op: "restrict", Path: path, Err: err}
+	}
+	return nil
+}
+
 func create(path string) (*os.File, error) {
 	handle, err := open(path, windows.GENERIC_WRITE, windows.CREATE_NEW)
 	if err != nil {

@@ -67,6 +67,29 @@ func TestC100_AccessLists(t *testing.T) {
 	}
 }
 
+// C100: a program that was there and open to everybody is taken away, also while it runs.
+func TestC100_Restrict(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "program")
+	if err := Restrict(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("program"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	running, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	if err := Restrict(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := rights(t, path); !isPrivate(got) {
+		t.Errorf("it has %s", got)
+	}
+}
+
 // The owner of a file can give himself its rights back, so a stranger loses it.
 func TestC100_Owners(t *testing.T) {
 	t.Parallel()

@@ -201,6 +201,8 @@ func (i *Installer) Uninstall(ctx context.Context, name, folder string) error {
 	}
 	if strings.EqualFold(filepath.Dir(registered.Program), filepath.Clean(folder)) {
 		removeProgram(ctx, i.Source, registered.Program, i.Interval, i.Notice)
+	} else {
+		i.Notice("its program %s is left, since it is not in %s", registered.Program, folder)
 	}
 	if err := i.Manager.RemoveEventSource(i.Events); err != nil {
 		return err

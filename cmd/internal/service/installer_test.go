@@ -306,6 +306,9 @@ func TestUninstallLeavesForeignPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.wantPlace("good 1")
+	if len(l.notices) == 0 || !strings.Contains(l.notices[len(l.notices)-1], "is left") {
+		t.Errorf("it said %q", l.notices)
+	}
 }
 
 // The program that removes the service cannot remove itself.

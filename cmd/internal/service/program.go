@@ -47,8 +47,8 @@ func stage(source, path string) (*program, error) {
 		}
 		p.differs = !bytes.Equal(wanted, present)
 	}
-	if !p.differs {
-		return p, nil
+	if !p.differs { // it may have been put there by hand, for everybody
+		return p, private.Restrict(path)
 	}
 	if err := private.Mkdir(filepath.Dir(path)); err != nil {
 		return nil, err
