@@ -10,7 +10,7 @@ BENCHTIME  ?= 1s
 LINT       := bin/golangci-lint
 PLATFORMS  := linux/amd64 linux/arm64 windows/amd64 windows/arm64
 
-.PHONY: build windows test test-race bench vet lint generate check-generated demo wine fuzz-short layout verify check-verify coverage clean
+.PHONY: build windows test test-race bench vet lint generate check-generated demo wine fuzz-short layout bench-wine verify check-verify coverage clean
 
 ## build: the programs for this machine, in bin/
 build:
@@ -71,6 +71,10 @@ layout:
 ## wine: the Windows binaries under Wine; needs wine64 and gcc-mingw-w64-x86-64-win32
 wine:
 	test/wine/run
+
+## bench-wine: the benchmarks of the code for Windows, as ratios, against the stand-ins
+bench-wine:
+	test/wine/run lab -run '^$$' -bench . -benchtime $(BENCHTIME) ./test/wine/cim ./test/wine/devices
 
 ## verify: docs/windows-verification.md, from what the tests execute under Wine
 verify:
