@@ -67,6 +67,7 @@ func required() []fieldCase {
 		{"C060", "server", "who may open the pipes"},
 		{"C061", "server", "restarts and versions"},
 		{"C062", "client", "an agent older than the client"},
+		{"C091", "filesystem", "kinds of links, mount points and folders"},
 		{"C094", "security", "commands in requests"},
 		{"C095", "security", "commands in names of links"},
 		{"C096", "security", "a folder swapped for a link"},
