@@ -40,7 +40,7 @@ type lane struct {
 func lanes() []lane {
 	return []lane{
 		{"plain", "test/wine/packages", "Wine", []string{
-			"./client", "./cmd/csi-proxyctl", "./sim/tree", "./test/wine/conformance", "./wire",
+			"./client", "./cmd/csi-proxyctl", "./test/wine/conformance", "./wire",
 		}},
 		{"lab", "test/wine/packages-lab", "stand-ins", []string{"./test/wine/conformance/workflow"}},
 	}
