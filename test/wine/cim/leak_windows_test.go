@@ -134,6 +134,7 @@ func TestCountsAreFlat(t *testing.T) {
 	l := newLab(t)
 	d := l.disk(l.Attach(sim.DiskSpec{}))
 	const (
+		settling   = 5_000   // calls until every worker and what it keeps is there
 		slack      = 8       // threads come and go with Go's own needs
 		slackBytes = 8 << 20 // 80 for each of 100,000 calls; a row has many more
 	)
@@ -141,7 +142,7 @@ func TestCountsAreFlat(t *testing.T) {
 	if testing.Short() { // test/wine/verify asks only which code is executed
 		calls = 2_000
 	}
-	l.mixedCalls(d, calls/20)
+	l.mixedCalls(d, settling)
 	before := measure(t)
 	l.mixedCalls(d, calls)
 	after := measure(t)
