@@ -232,6 +232,9 @@ func (s *Server) answer(ctx context.Context, conn *connection, frame []byte) err
 	if ends {
 		return fmt.Errorf("%s: %w", o.name, err)
 	}
+	if ctx.Err() != nil {
+		return ctx.Err() // a call that outlived the end is not answered
+	}
 	status := c.status(o, err)
 	if len(c.out.data) > answerMaxBytes {
 		return fmt.Errorf("%s: an answer of %d bytes", o.name, len(c.out.data))
