@@ -9,30 +9,6 @@ import (
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
 
-// CIMType is the number of a CIM type. Source: CIMTYPE_ENUMERATION, wbemcli.h.
-type CIMType uint16
-
-// The CIM types; CIMArray is the flag of an array of the others.
-const (
-	CIMSint16    CIMType = 2
-	CIMSint32    CIMType = 3
-	CIMReal32    CIMType = 4
-	CIMReal64    CIMType = 5
-	CIMString    CIMType = 8
-	CIMBoolean   CIMType = 11
-	CIMObject    CIMType = 13
-	CIMSint8     CIMType = 16
-	CIMUint8     CIMType = 17
-	CIMUint16    CIMType = 18
-	CIMUint32    CIMType = 19
-	CIMSint64    CIMType = 20
-	CIMUint64    CIMType = 21
-	CIMDatetime  CIMType = 101
-	CIMReference CIMType = 102
-	CIMChar16    CIMType = 103
-	CIMArray     CIMType = 0x2000
-)
-
 // ClassDescription is a class as a schema declares it.
 type ClassDescription struct {
 	Name       string
@@ -50,7 +26,7 @@ type MethodDescription struct {
 // TypedName is a property or parameter.
 type TypedName struct {
 	Name string
-	Type CIMType
+	Type cim.Type
 }
 
 // Property finds a property by name, compared without case.
@@ -93,8 +69,8 @@ func (n *Node) CheckNamespace(namespace string) error {
 
 // signature reads the types of the in-parameters; see params.
 func (m *method) signature() []TypedName {
-	types := map[string]CIMType{
-		"s": CIMString, "b": CIMBoolean, "c16": CIMChar16, "u16": CIMUint16, "u32": CIMUint32, "u64": CIMUint64, "ss": CIMString | CIMArray,
+	types := map[string]cim.Type{
+		"s": cim.TypeString, "b": cim.TypeBoolean, "c16": cim.TypeChar16, "u16": cim.TypeUint16, "u32": cim.TypeUint32, "u64": cim.TypeUint64, "ss": cim.TypeString | cim.TypeArray,
 	}
 	var out []TypedName
 	for _, word := range strings.Fields(m.words) {
@@ -106,9 +82,9 @@ func (m *method) signature() []TypedName {
 
 // propertyType is the declared type of a property. Most are strings, and flags
 // by their names; declaredTypes has the rest.
-func (n *Node) propertyType(c *class, name string) CIMType {
+func (n *Node) propertyType(c *class, name string) cim.Type {
 	if n.schema.assocs[strings.ToLower(c.name)] != nil {
-		return CIMReference
+		return cim.TypeReference
 	}
 	declared := n.schema.types
 	for _, key := range []string{c.name + "." + name, name} {
@@ -117,28 +93,28 @@ func (n *Node) propertyType(c *class, name string) CIMType {
 		}
 	}
 	if len(name) > 2 && name[:2] == "Is" && name[2] >= 'A' && name[2] <= 'Z' {
-		return CIMBoolean
+		return cim.TypeBoolean
 	}
-	return CIMString
+	return cim.TypeString
 }
 
 // declaredTypes are the types of properties that are no strings, by name or by
 // class and name where classes differ. Source: the classes' schemas.
-func declaredTypes() map[string]CIMType {
-	out := map[string]CIMType{
-		"DriveLetter": CIMChar16,
-		"AccessPaths": CIMString | CIMArray, "CannotPoolReason": CIMUint16 | CIMArray, "OperationalStatus": CIMUint16 | CIMArray,
-		"MSFT_Partition.OperationalStatus":     CIMUint16,
-		"MSFT_PhysicalDisk.LogicalSectorSize":  CIMUint64,
-		"MSFT_PhysicalDisk.PhysicalSectorSize": CIMUint64,
+func declaredTypes() map[string]cim.Type {
+	out := map[string]cim.Type{
+		"DriveLetter": cim.TypeChar16,
+		"AccessPaths": cim.TypeString | cim.TypeArray, "CannotPoolReason": cim.TypeUint16 | cim.TypeArray, "OperationalStatus": cim.TypeUint16 | cim.TypeArray,
+		"MSFT_Partition.OperationalStatus":     cim.TypeUint16,
+		"MSFT_PhysicalDisk.LogicalSectorSize":  cim.TypeUint64,
+		"MSFT_PhysicalDisk.PhysicalSectorSize": cim.TypeUint64,
 	}
-	for t, names := range map[CIMType]string{
-		CIMBoolean: "BootFromDisk CanPool NoDefaultDriveLetter RequireIntegrity RequirePrivacy UseWriteThrough",
-		CIMUint16: "BusType ConnectionType FileSystemType HealthStatus MbrType MediaType NewDiskPolicy OfflineReason PartitionStyle" +
+	for t, names := range map[cim.Type]string{
+		cim.TypeBoolean: "BootFromDisk CanPool NoDefaultDriveLetter RequireIntegrity RequirePrivacy UseWriteThrough",
+		cim.TypeUint16: "BusType ConnectionType FileSystemType HealthStatus MbrType MediaType NewDiskPolicy OfflineReason PartitionStyle" +
 			" ProvisioningType TargetPortalPortNumber TransitionState UniqueIdFormat Usage",
-		CIMUint32: "AllocationUnitSize DedupMode DiskNumber DriveType InitiatorPortNumber LogicalSectorSize Number NumberOfConnections" +
+		cim.TypeUint32: "AllocationUnitSize DedupMode DiskNumber DriveType InitiatorPortNumber LogicalSectorSize Number NumberOfConnections" +
 			" NumberOfPartitions PartitionNumber PhysicalSectorSize ScrubPolicy Signature Status TargetPortNumber",
-		CIMUint64: "AllocatedSize LargestFreeExtent Offset Size SizeRemaining",
+		cim.TypeUint64: "AllocatedSize LargestFreeExtent Offset Size SizeRemaining",
 	} {
 		for _, name := range strings.Fields(names) {
 			out[name] = t

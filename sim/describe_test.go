@@ -13,14 +13,14 @@ import (
 )
 
 // goType is the Go type in which values of a CIM type come. Source: package cim.
-func goType(t CIMType) reflect.Type {
-	types := map[CIMType]reflect.Type{
-		CIMString: reflect.TypeFor[string](), CIMReference: reflect.TypeFor[string](), CIMBoolean: reflect.TypeFor[bool](),
-		CIMChar16: reflect.TypeFor[uint16](), CIMUint16: reflect.TypeFor[uint16](), CIMUint32: reflect.TypeFor[uint32](),
-		CIMUint64: reflect.TypeFor[uint64](),
+func goType(t cim.Type) reflect.Type {
+	types := map[cim.Type]reflect.Type{
+		cim.TypeString: reflect.TypeFor[string](), cim.TypeReference: reflect.TypeFor[string](), cim.TypeBoolean: reflect.TypeFor[bool](),
+		cim.TypeChar16: reflect.TypeFor[uint16](), cim.TypeUint16: reflect.TypeFor[uint16](), cim.TypeUint32: reflect.TypeFor[uint32](),
+		cim.TypeUint64: reflect.TypeFor[uint64](),
 	}
-	if t&CIMArray != 0 {
-		return reflect.SliceOf(types[t&^CIMArray])
+	if t&cim.TypeArray != 0 {
+		return reflect.SliceOf(types[t&^cim.TypeArray])
 	}
 	return types[t]
 }
@@ -81,8 +81,8 @@ func TestDescribeMethods(t *testing.T) {
 		t.Fatal("CreatePartition is missing")
 	}
 	want := []TypedName{
-		{"Size", CIMUint64}, {"UseMaximumSize", CIMBoolean}, {"Offset", CIMUint64}, {"Alignment", CIMUint32}, {"DriveLetter", CIMChar16},
-		{"AssignDriveLetter", CIMBoolean}, {"MbrType", CIMUint16}, {"GptType", CIMString}, {"IsHidden", CIMBoolean}, {"IsActive", CIMBoolean},
+		{"Size", cim.TypeUint64}, {"UseMaximumSize", cim.TypeBoolean}, {"Offset", cim.TypeUint64}, {"Alignment", cim.TypeUint32}, {"DriveLetter", cim.TypeChar16},
+		{"AssignDriveLetter", cim.TypeBoolean}, {"MbrType", cim.TypeUint16}, {"GptType", cim.TypeString}, {"IsHidden", cim.TypeBoolean}, {"IsActive", cim.TypeBoolean},
 	}
 	if got := d.Methods[i].In; !slices.Equal(got, want) {
 		t.Errorf("CreatePartition takes %v", got)

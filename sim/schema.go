@@ -218,9 +218,9 @@ func (c *class) instance(n *Node, row any, names []string) cim.Instance {
 
 // schema is every class and association of the node.
 type schema struct {
-	classes map[string]*class  // by lower-case name
-	assocs  map[string]*assoc  // by lower-case name
-	types   map[string]CIMType // see declaredTypes
+	classes map[string]*class   // by lower-case name
+	assocs  map[string]*assoc   // by lower-case name
+	types   map[string]cim.Type // see declaredTypes
 }
 
 func newSchema() schema {

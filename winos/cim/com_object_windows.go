@@ -82,7 +82,7 @@ func (o *object) instance(op, on string) (Instance, error) {
 	for {
 		var name *int16
 		var value ole.VARIANT
-		var cimType int32
+		var cimType Type
 		hr := o.call(slotNext, 0, uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&value)),
 			uintptr(unsafe.Pointer(&cimType)), 0)
 		if failed(hr) {
@@ -120,7 +120,7 @@ func (o *object) system(name string) (text string, ok bool) {
 // an HRESULT.
 func (o *object) put(name string, value any) uint32 {
 	var present ole.VARIANT
-	var cimType int32
+	var cimType Type
 	property := wide(name)
 	hr := o.call(slotGet, uintptr(unsafe.Pointer(property)), 0, uintptr(unsafe.Pointer(&present)),
 		uintptr(unsafe.Pointer(&cimType)), 0)

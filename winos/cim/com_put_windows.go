@@ -19,22 +19,22 @@ var (
 // numbers up to 32 bits as a 32-bit number, 64-bit ones as decimal text. The
 // caller clears it. Embedded objects are no in-parameters of any method we call.
 // Source: "Numbers", WMI SDK; IWbemClassObject::Put.
-func toVariant(value any, cimType int32) (ole.VARIANT, error) {
+func toVariant(value any, cimType Type) (ole.VARIANT, error) {
 	if value == nil {
 		return ole.NewVariant(ole.VT_NULL, 0), nil
 	}
 	v := reflect.ValueOf(value)
-	if cimType&cimArray != 0 && v.Kind() == reflect.Slice {
-		return arrayVariant(v, cimType&^cimArray)
+	if cimType&TypeArray != 0 && v.Kind() == reflect.Slice {
+		return arrayVariant(v, cimType&^TypeArray)
 	}
 	switch {
-	case v.Kind() == reflect.String && (cimType == cimString || cimType == cimDatetime || cimType == cimRef):
+	case v.Kind() == reflect.String && (cimType == TypeString || cimType == TypeDatetime || cimType == TypeReference):
 		return bstrVariant(v.String()), nil
-	case v.Kind() == reflect.Bool && cimType == cimBoolean:
+	case v.Kind() == reflect.Bool && cimType == TypeBoolean:
 		return ole.NewVariant(ole.VT_BOOL, variantBool(v.Bool())), nil
-	case v.CanFloat() && cimType == cimReal32:
+	case v.CanFloat() && cimType == TypeReal32:
 		return ole.NewVariant(ole.VT_R4, int64(math.Float32bits(float32(v.Float())))), nil
-	case v.CanFloat() && cimType == cimReal64:
+	case v.CanFloat() && cimType == TypeReal64:
 		return ole.NewVariant(ole.VT_R8, int64(math.Float64bits(v.Float()))), nil
 	case v.CanInt() || v.CanUint():
 		return numberVariant(v, cimType)
@@ -42,7 +42,7 @@ func toVariant(value any, cimType int32) (ole.VARIANT, error) {
 	return ole.VARIANT{}, misfit(v, cimType)
 }
 
-func misfit(v reflect.Value, cimType int32) error {
+func misfit(v reflect.Value, cimType Type) error {
 	return fmt.Errorf("cim: a %s does not fit CIM type %d", v.Type(), cimType)
 }
 
@@ -52,31 +52,31 @@ type integerForm struct {
 	least, most int64
 }
 
-func integerFormOf(cimType int32) (form integerForm, ok bool) {
+func integerFormOf(cimType Type) (form integerForm, ok bool) {
 	switch cimType {
-	case cimSint8:
+	case TypeSint8:
 		return integerForm{ole.VT_I2, math.MinInt8, math.MaxInt8}, true
-	case cimUint8:
+	case TypeUint8:
 		return integerForm{ole.VT_UI1, 0, math.MaxUint8}, true
-	case cimSint16:
+	case TypeSint16:
 		return integerForm{ole.VT_I2, math.MinInt16, math.MaxInt16}, true
-	case cimChar16:
+	case TypeChar16:
 		return integerForm{ole.VT_I2, 0, math.MaxUint16}, true
-	case cimUint16:
+	case TypeUint16:
 		return integerForm{ole.VT_I4, 0, math.MaxUint16}, true
-	case cimSint32: // unsigned ones by their bits: schemas differ over the keys of StdRegProv
+	case TypeSint32: // unsigned ones by their bits: schemas differ over the keys of StdRegProv
 		return integerForm{ole.VT_I4, math.MinInt32, math.MaxUint32}, true
-	case cimUint32:
+	case TypeUint32:
 		return integerForm{ole.VT_I4, 0, math.MaxUint32}, true
-	case cimSint64:
+	case TypeSint64:
 		return integerForm{ole.VT_BSTR, math.MinInt64, math.MaxInt64}, true
-	case cimUint64:
+	case TypeUint64:
 		return integerForm{ole.VT_BSTR, 0, math.MaxInt64}, true
 	}
 	return integerForm{}, false
 }
 
-func numberVariant(v reflect.Value, cimType int32) (ole.VARIANT, error) {
+func numberVariant(v reflect.Value, cimType Type) (ole.VARIANT, error) {
 	form, ok := integerFormOf(cimType)
 	if !ok {
 		return ole.VARIANT{}, misfit(v, cimType)
@@ -84,7 +84,7 @@ func numberVariant(v reflect.Value, cimType int32) (ole.VARIANT, error) {
 	if v.CanUint() {
 		number := v.Uint()
 		switch {
-		case cimType == cimUint64:
+		case cimType == TypeUint64:
 			return bstrVariant(strconv.FormatUint(number, 10)), nil
 		case number > uint64(form.most):
 			return ole.VARIANT{}, misfit(v, cimType)
@@ -110,7 +110,7 @@ func (f integerForm) variant(number int64) ole.VARIANT {
 }
 
 // arrayVariant makes a SAFEARRAY of the elements' VARIANTs.
-func arrayVariant(v reflect.Value, cimType int32) (ole.VARIANT, error) {
+func arrayVariant(v reflect.Value, cimType Type) (ole.VARIANT, error) {
 	vt, ok := elementType(cimType)
 	if !ok {
 		return ole.VARIANT{}, misfit(v, cimType)
@@ -135,15 +135,15 @@ func arrayVariant(v reflect.Value, cimType int32) (ole.VARIANT, error) {
 }
 
 // elementType is the type of VARIANT of an array's elements.
-func elementType(cimType int32) (vt ole.VT, ok bool) {
+func elementType(cimType Type) (vt ole.VT, ok bool) {
 	switch cimType {
-	case cimString, cimDatetime, cimRef:
+	case TypeString, TypeDatetime, TypeReference:
 		return ole.VT_BSTR, true
-	case cimBoolean:
+	case TypeBoolean:
 		return ole.VT_BOOL, true
-	case cimReal32:
+	case TypeReal32:
 		return ole.VT_R4, true
-	case cimReal64:
+	case TypeReal64:
 		return ole.VT_R8, true
 	}
 	form, ok := integerFormOf(cimType)

@@ -9,36 +9,15 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// CIM types. Source: CIMTYPE_ENUMERATION, wbemcli.h.
-const (
-	cimSint16   = 2
-	cimSint32   = 3
-	cimReal32   = 4
-	cimReal64   = 5
-	cimString   = 8
-	cimBoolean  = 11
-	cimObject   = 13
-	cimSint8    = 16
-	cimUint8    = 17
-	cimUint16   = 18
-	cimUint32   = 19
-	cimSint64   = 20
-	cimUint64   = 21
-	cimDatetime = 101
-	cimRef      = 102
-	cimChar16   = 103
-	cimArray    = 0x2000
-)
-
 // fromVariant gives a value the Go type of its CIM type: WMI widens small
 // numbers, hands out large unsigned ones as negative ones, and 64-bit ones as
 // decimal text. Source: "Numbers", WMI SDK.
-func fromVariant(v *ole.VARIANT, cimType int32) (any, error) {
+func fromVariant(v *ole.VARIANT, cimType Type) (any, error) {
 	switch {
 	case v.VT == ole.VT_NULL || v.VT == ole.VT_EMPTY:
 		return nil, nil
 	case v.VT&ole.VT_ARRAY != 0:
-		return fromArray(v, cimType&^cimArray)
+		return fromArray(v, cimType&^TypeArray)
 	case v.VT == ole.VT_BSTR:
 		return typed(variantText(v), cimType)
 	case v.VT == ole.VT_UNKNOWN:
@@ -75,20 +54,20 @@ func scalar(vt ole.VT, bits uint64) any {
 }
 
 // typed narrows a widened value to its CIM type.
-func typed(value any, cimType int32) (any, error) {
+func typed(value any, cimType Type) (any, error) {
 	switch v := value.(type) {
 	case string:
 		switch cimType {
-		case cimSint64:
+		case TypeSint64:
 			return strconv.ParseInt(v, 10, 64)
-		case cimUint64:
+		case TypeUint64:
 			return strconv.ParseUint(v, 10, 64)
 		}
 		return v, nil
 	case bool:
 		return v, nil
 	case float64:
-		if cimType == cimReal32 {
+		if cimType == TypeReal32 {
 			return float32(v), nil
 		}
 		return v, nil
@@ -98,21 +77,21 @@ func typed(value any, cimType int32) (any, error) {
 	return nil, fmt.Errorf("cim: variant of CIM type %d is not understood", cimType)
 }
 
-func integer(v int64, cimType int32) (any, error) {
+func integer(v int64, cimType Type) (any, error) {
 	switch cimType {
-	case cimUint8:
+	case TypeUint8:
 		return uint8(v), nil
-	case cimSint8, cimSint16:
+	case TypeSint8, TypeSint16:
 		return int16(v), nil
-	case cimUint16, cimChar16:
+	case TypeUint16, TypeChar16:
 		return uint16(v), nil
-	case cimSint32:
+	case TypeSint32:
 		return int32(v), nil
-	case cimUint32:
+	case TypeUint32:
 		return uint32(v), nil
-	case cimSint64:
+	case TypeSint64:
 		return v, nil
-	case cimUint64:
+	case TypeUint64:
 		return uint64(v), nil
 	}
 	return nil, fmt.Errorf("cim: a number of CIM type %d is not understood", cimType)
@@ -143,7 +122,7 @@ type safeArray struct {
 }
 
 // fromArray makes a Go slice of the element's type.
-func fromArray(v *ole.VARIANT, cimType int32) (any, error) {
+func fromArray(v *ole.VARIANT, cimType Type) (any, error) {
 	array := *(**safeArray)(unsafe.Pointer(&v.Val))
 	if array == nil {
 		return nil, nil
@@ -153,36 +132,36 @@ func fromArray(v *ole.VARIANT, cimType int32) (any, error) {
 	}
 	element := v.VT &^ ole.VT_ARRAY
 	switch cimType {
-	case cimString, cimDatetime, cimRef:
+	case TypeString, TypeDatetime, TypeReference:
 		return elements[string](array, element, cimType)
-	case cimBoolean:
+	case TypeBoolean:
 		return elements[bool](array, element, cimType)
-	case cimUint8:
+	case TypeUint8:
 		return elements[uint8](array, element, cimType)
-	case cimSint8, cimSint16:
+	case TypeSint8, TypeSint16:
 		return elements[int16](array, element, cimType)
-	case cimUint16, cimChar16:
+	case TypeUint16, TypeChar16:
 		return elements[uint16](array, element, cimType)
-	case cimSint32:
+	case TypeSint32:
 		return elements[int32](array, element, cimType)
-	case cimUint32:
+	case TypeUint32:
 		return elements[uint32](array, element, cimType)
-	case cimSint64:
+	case TypeSint64:
 		return elements[int64](array, element, cimType)
-	case cimUint64:
+	case TypeUint64:
 		return elements[uint64](array, element, cimType)
-	case cimReal32:
+	case TypeReal32:
 		return elements[float32](array, element, cimType)
-	case cimReal64:
+	case TypeReal64:
 		return elements[float64](array, element, cimType)
-	case cimObject:
+	case TypeObject:
 		return elements[Instance](array, element, cimType)
 	}
 	return nil, fmt.Errorf("cim: an array of CIM type %d is not understood", cimType)
 }
 
 // elements reads an array in place; the caller's VARIANT owns it.
-func elements[T any](array *safeArray, vt ole.VT, cimType int32) ([]T, error) {
+func elements[T any](array *safeArray, vt ole.VT, cimType Type) ([]T, error) {
 	all := make([]T, array.count)
 	for i := range all {
 		var one ole.VARIANT

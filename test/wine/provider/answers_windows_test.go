@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-ole/go-ole"
 
-	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/test/wine/standin"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
@@ -21,7 +20,7 @@ func TestRowsInBatches(t *testing.T) {
 	for _, count := range []int{0, 1, 15, 16, 17, 32, 33, 1000} {
 		all := make([]body, count)
 		for i := range all {
-			all[i] = object(class, "", number("Number", sim.CIMUint32, uint64(i)))
+			all[i] = object(class, "", number("Number", cim.TypeUint32, uint64(i)))
 		}
 		got, err := play(t, script{query: rows(all...)}).Query(t.Context(), space, selectAll)
 		if err != nil || len(got) != count {
@@ -52,22 +51,22 @@ func TestMistypedProperty(t *testing.T) {
 		Number uint32 `cim:"P"`
 	}
 	table := cim.NewTable[row](space, class)
-	raw := func(vt ole.VT) sim.CIMType { return 0x1000 | sim.CIMType(vt) }
-	const u32, u64, unknown = sim.CIMUint32, sim.CIMUint64, sim.CIMType(999)
+	raw := func(vt ole.VT) cim.Type { return 0x1000 | cim.Type(vt) }
+	const u32, u64, unknown = cim.TypeUint32, cim.TypeUint64, cim.Type(999)
 	for name, b := range map[string]body{
-		"text":            mistyped("P", u32, sim.CIMString, body{}.text("absurd")),
-		"no decimal":      mistyped("P", u64, sim.CIMString, body{}.text("absurd")),
-		"too large":       mistyped("P", u64, sim.CIMString, body{}.text("18446744073709551616")),
-		"no signed":       mistyped("P", sim.CIMSint64, sim.CIMString, body{}.text("-")),
-		"bool":            mistyped("P", u32, sim.CIMBoolean, body{}.u64(1)),
-		"real":            mistyped("P", u32, sim.CIMReal64, body{}.f64(1)),
-		"object":          mistyped("P", u32, sim.CIMObject, object("X", "")),
-		"array":           mistyped("P", u32, u32|sim.CIMArray, body{}.list(bits(1)...)),
-		"array of texts":  mistyped("P", u32|sim.CIMArray, sim.CIMString|sim.CIMArray, body{}.list(texts("x")...)),
-		"undecimal array": mistyped("P", u64|sim.CIMArray, sim.CIMString|sim.CIMArray, body{}.list(texts("x")...)),
+		"text":            mistyped("P", u32, cim.TypeString, body{}.text("absurd")),
+		"no decimal":      mistyped("P", u64, cim.TypeString, body{}.text("absurd")),
+		"too large":       mistyped("P", u64, cim.TypeString, body{}.text("18446744073709551616")),
+		"no signed":       mistyped("P", cim.TypeSint64, cim.TypeString, body{}.text("-")),
+		"bool":            mistyped("P", u32, cim.TypeBoolean, body{}.u64(1)),
+		"real":            mistyped("P", u32, cim.TypeReal64, body{}.f64(1)),
+		"object":          mistyped("P", u32, cim.TypeObject, object("X", "")),
+		"array":           mistyped("P", u32, u32|cim.TypeArray, body{}.list(bits(1)...)),
+		"array of texts":  mistyped("P", u32|cim.TypeArray, cim.TypeString|cim.TypeArray, body{}.list(texts("x")...)),
+		"undecimal array": mistyped("P", u64|cim.TypeArray, cim.TypeString|cim.TypeArray, body{}.list(texts("x")...)),
 		"unknown type":    mistyped("P", unknown, u32, body{}.u64(1)),
-		"unknown array":   mistyped("P", unknown|sim.CIMArray, u32|sim.CIMArray, body{}.list(bits(1)...)),
-		"number as text":  mistyped("P", sim.CIMString, u32, body{}.u64(1)),
+		"unknown array":   mistyped("P", unknown|cim.TypeArray, u32|cim.TypeArray, body{}.list(bits(1)...)),
+		"number as text":  mistyped("P", cim.TypeString, u32, body{}.u64(1)),
 		"date":            mistyped("P", u32, raw(ole.VT_DATE), body{}.u64(1)),
 		"error code":      mistyped("P", u32, raw(ole.VT_ERROR), body{}.u64(1)),
 	} {
@@ -88,10 +87,10 @@ func TestUnusualForms(t *testing.T) {
 		ole.VT_I1: {127, 127}, ole.VT_UI1: {255, 255}, ole.VT_I2: {32767, 32767}, ole.VT_UI2: {65535, 65535},
 		ole.VT_UI4: {1 << 31, 1 << 31}, ole.VT_I8: {7, 7}, ole.VT_UI8: {7, 7},
 	} {
-		raw := 0x1000 | sim.CIMType(vt)
-		session := play(t, script{query: rows(object(class, "", mistyped("P", sim.CIMUint32, raw, body{}.u64(v.bits)),
-			mistyped("S", sim.CIMSint64, raw, body{}.u64(v.bits)), mistyped("U", sim.CIMUint64, raw, body{}.u64(v.bits)),
-			mistyped("None", sim.CIMObject, 0x1000|sim.CIMType(ole.VT_UNKNOWN), body{}.u64(0))))})
+		raw := 0x1000 | cim.Type(vt)
+		session := play(t, script{query: rows(object(class, "", mistyped("P", cim.TypeUint32, raw, body{}.u64(v.bits)),
+			mistyped("S", cim.TypeSint64, raw, body{}.u64(v.bits)), mistyped("U", cim.TypeUint64, raw, body{}.u64(v.bits)),
+			mistyped("None", cim.TypeObject, 0x1000|cim.Type(ole.VT_UNKNOWN), body{}.u64(0))))})
 		got, err := session.Query(t.Context(), space, selectAll)
 		if err != nil || len(got) != 1 || got[0].Props["P"] != v.want || got[0].Props["None"] != nil {
 			t.Fatalf("VARIANT type %d: %+v, %v", vt, got, err)
@@ -106,14 +105,14 @@ func TestUnusualForms(t *testing.T) {
 // A provider that does not say what the method returned has not said that it
 // succeeded.
 func TestNoReturnValue(t *testing.T) {
-	const u32 = sim.CIMUint32
+	const u32 = cim.TypeUint32
 	for name, exec := range map[string]func(string, string, []byte) (body, error){
 		"no out-parameters": func(string, string, []byte) (body, error) { return body{}.u8(0), nil },
 		"not among them":    out(number("Other", u32, 0)),
 		"NULL":              out(null("ReturnValue", u32)),
 		"a text":            out(text("ReturnValue", "0")),
-		"too large":         out(number("ReturnValue", sim.CIMUint64, 1<<32)),
-		"negative":          out(number("ReturnValue", sim.CIMSint32, signed(-1))),
+		"too large":         out(number("ReturnValue", cim.TypeUint64, 1<<32)),
+		"negative":          out(number("ReturnValue", cim.TypeSint32, signed(-1))),
 	} {
 		result, err := play(t, script{class: classWith("Do"), exec: exec}).Exec(t.Context(), space, class, "Do", nil)
 		failure(t, err, cim.ProviderFailure, "Lab_Thing.Do", "no ")
@@ -121,15 +120,15 @@ func TestNoReturnValue(t *testing.T) {
 			t.Errorf("%s: %+v", name, result)
 		}
 	}
-	exec := out(number("ReturnValue", u32, 0), mistyped("Size", sim.CIMUint64, sim.CIMString, body{}.text("absurd")))
+	exec := out(number("ReturnValue", u32, 0), mistyped("Size", cim.TypeUint64, cim.TypeString, body{}.text("absurd")))
 	_, err := play(t, script{class: classWith("Do"), exec: exec}).Exec(t.Context(), space, class, "Do", nil)
 	failure(t, err, cim.TypeMismatch, "Lab_Thing.Do", "Size")
 }
 
 // The return value, and what the provider says beside it, are in the error.
 func TestReturnValueAndExtendedStatus(t *testing.T) {
-	status := object("MSFT_StorageExtendedStatus", "", number("CIMStatusCode", sim.CIMUint32, 1), text("Message", "not\nso fast"))
-	exec := out(number("ReturnValue", sim.CIMUint32, 40001), value("ExtendedStatus", sim.CIMObject, status), text("More", "x"))
+	status := object("MSFT_StorageExtendedStatus", "", number("CIMStatusCode", cim.TypeUint32, 1), text("Message", "not\nso fast"))
+	exec := out(number("ReturnValue", cim.TypeUint32, 40001), value("ExtendedStatus", cim.TypeObject, status), text("More", "x"))
 	session := play(t, script{class: classWith("Do"), exec: exec})
 	values, err := cim.Call(t.Context(), session, space, class, class, "Do", nil)
 	var returned *cim.ReturnError
@@ -170,12 +169,12 @@ func TestExtendedError(t *testing.T) {
 // A class is asked for once, and again when the provider was lost.
 func TestSignatureIsKept(t *testing.T) {
 	lose := false
-	session := play(t, script{class: classWith("Do", parameter("N", sim.CIMUint32)), exec: func(string, string, []byte) (body, error) {
+	session := play(t, script{class: classWith("Do", parameter("N", cim.TypeUint32)), exec: func(string, string, []byte) (body, error) {
 		if lose {
 			lose = false
 			return nil, errGone
 		}
-		return body{}.u8(1).list(number("ReturnValue", sim.CIMUint32, 0)), nil
+		return body{}.u8(1).list(number("ReturnValue", cim.TypeUint32, 0)), nil
 	}})
 	do := func() error {
 		_, err := session.Exec(t.Context(), space, class, "do", cim.Values{"n": uint32(1)})
@@ -225,7 +224,7 @@ func TestEscaping(t *testing.T) {
 	session := play(t, script{class: classWith("Do"),
 		query: func(wql string) (body, error) { asked = wql; return body{}.list(), nil },
 		exec: func(path, method string, _ []byte) (body, error) {
-			return body{}.u8(1).list(number("ReturnValue", sim.CIMUint32, 0), text("Path", path), text("Method", method)), nil
+			return body{}.u8(1).list(number("ReturnValue", cim.TypeUint32, 0), text("Path", path), text("Method", method)), nil
 		}})
 	if _, err := cim.NewTable[row](space, class, "K").Rows(t.Context(), session, cim.Equal("K", hostile)); err != nil {
 		t.Fatal(err)
@@ -245,14 +244,14 @@ func TestEscaping(t *testing.T) {
 
 // Truncated and bloated answers are failures of the provider.
 func TestDamagedAnswers(t *testing.T) {
-	good, _ := out(number("ReturnValue", sim.CIMUint32, 0), text("Text", "x"))("", "", nil)
-	row := object(class, "", number("Number", sim.CIMUint32, 1), value("Texts", sim.CIMString|sim.CIMArray, body{}.list(texts("x")...)))
+	good, _ := out(number("ReturnValue", cim.TypeUint32, 0), text("Text", "x"))("", "", nil)
+	row := object(class, "", number("Number", cim.TypeUint32, 1), value("Texts", cim.TypeString|cim.TypeArray, body{}.list(texts("x")...)))
 	whole := body{}.list(row)
 	for cut := range len(whole) {
 		_, err := play(t, script{query: func(string) (body, error) { return whole[:cut], nil }}).Query(t.Context(), space, selectAll)
 		failure(t, err, cim.ProviderFailure, class, "cannot be read")
 	}
-	definition, _ := classWith("Do", parameter("N", sim.CIMUint32))(class)
+	definition, _ := classWith("Do", parameter("N", cim.TypeUint32))(class)
 	for _, cut := range []int{0, 3, 7, len(definition) - 1} {
 		_, err := play(t, script{class: func(string) (body, error) { return definition[:cut], nil }}).Exec(t.Context(), space, class, "Do", nil)
 		failure(t, err, cim.ProviderFailure, "Lab_Thing.Do", "cannot be read")

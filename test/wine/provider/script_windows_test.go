@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/test/wine/standin"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
@@ -181,19 +180,19 @@ func (b body) list(all ...body) body {
 }
 
 // value is a property or parameter that is not NULL.
-func value(name string, t sim.CIMType, bits body) body {
+func value(name string, t cim.Type, bits body) body {
 	return body{}.text(name).u16(uint16(t)).u8(0).then(bits)
 }
 
-func null(name string, t sim.CIMType) body { return body{}.text(name).u16(uint16(t)).u8(1) }
+func null(name string, t cim.Type) body { return body{}.text(name).u16(uint16(t)).u8(1) }
 
 // mistyped is a value of another type than the property says.
-func mistyped(name string, declared, actual sim.CIMType, bits body) body {
+func mistyped(name string, declared, actual cim.Type, bits body) body {
 	return body{}.text(name).u16(uint16(declared)).u8(2).u16(uint16(actual)).u8(0).then(bits)
 }
 
-func number(name string, t sim.CIMType, v uint64) body { return value(name, t, body{}.u64(v)) }
-func text(name, v string) body                         { return value(name, sim.CIMString, body{}.text(v)) }
+func number(name string, t cim.Type, v uint64) body { return value(name, t, body{}.u64(v)) }
+func text(name, v string) body                      { return value(name, cim.TypeString, body{}.text(v)) }
 
 // object is an instance.
 func object(class, path string, properties ...body) body {
@@ -201,7 +200,7 @@ func object(class, path string, properties ...body) body {
 }
 
 // parameter is a name and a type, without a value.
-func parameter(name string, t sim.CIMType) body { return body{}.text(name).u16(uint16(t)) }
+func parameter(name string, t cim.Type) body { return body{}.text(name).u16(uint16(t)) }
 
 // classWith is the answer to a question for a class with one method. A method
 // without parameters has no in-signature.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
 
@@ -16,7 +15,7 @@ const class = "Lab_Thing"
 // sample is values of a CIM type as the provider writes them, and the Go values
 // they are. As in-parameters they make the way back.
 type sample struct {
-	t      sim.CIMType
+	t      cim.Type
 	values any
 	bits   []body
 }
@@ -45,21 +44,21 @@ func samples() []sample {
 	words := []string{"", "a", `\\?\Volume{é}\`, "日本 \U0001F4BE", strings.Repeat("long ", 2000)}
 	reals := []float64{0, -1.5, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(-1)}
 	return []sample{
-		{sim.CIMSint8, []int16{0, 127, -128}, bits(0, 127, signed(-128))},
-		{sim.CIMUint8, []uint8{0, 255}, bits(0, 255)},
-		{sim.CIMSint16, []int16{0, 32767, -32768}, bits(0, 32767, signed(-32768))},
-		{sim.CIMUint16, []uint16{0, 32768, 65535}, bits(0, 32768, 65535)},
-		{sim.CIMChar16, []uint16{0, 'X', 65535}, bits(0, 'X', 65535)},
-		{sim.CIMSint32, []int32{0, math.MaxInt32, math.MinInt32}, bits(0, math.MaxInt32, signed(math.MinInt32))},
-		{sim.CIMUint32, []uint32{0, 1 << 31, math.MaxUint32}, bits(0, 1<<31, math.MaxUint32)},
-		{sim.CIMSint64, []int64{0, math.MaxInt64, math.MinInt64}, bits(0, math.MaxInt64, 1<<63)},
-		{sim.CIMUint64, []uint64{0, 1 << 63, math.MaxUint64}, bits(0, 1<<63, math.MaxUint64)},
-		{sim.CIMBoolean, []bool{true, false}, bits(1, 0)},
-		{sim.CIMReal32, []float32{0, -1.5, math.MaxFloat32}, []body{body{}.f64(0), body{}.f64(-1.5), body{}.f64(math.MaxFloat32)}},
-		{sim.CIMReal64, reals, []body{body{}.f64(reals[0]), body{}.f64(reals[1]), body{}.f64(reals[2]), body{}.f64(reals[3]), body{}.f64(reals[4])}},
-		{sim.CIMString, words, texts(words...)},
-		{sim.CIMDatetime, []string{stamp}, texts(stamp)},
-		{sim.CIMReference, []string{`C.K="\\\\a\"b"`}, texts(`C.K="\\\\a\"b"`)},
+		{cim.TypeSint8, []int16{0, 127, -128}, bits(0, 127, signed(-128))},
+		{cim.TypeUint8, []uint8{0, 255}, bits(0, 255)},
+		{cim.TypeSint16, []int16{0, 32767, -32768}, bits(0, 32767, signed(-32768))},
+		{cim.TypeUint16, []uint16{0, 32768, 65535}, bits(0, 32768, 65535)},
+		{cim.TypeChar16, []uint16{0, 'X', 65535}, bits(0, 'X', 65535)},
+		{cim.TypeSint32, []int32{0, math.MaxInt32, math.MinInt32}, bits(0, math.MaxInt32, signed(math.MinInt32))},
+		{cim.TypeUint32, []uint32{0, 1 << 31, math.MaxUint32}, bits(0, 1<<31, math.MaxUint32)},
+		{cim.TypeSint64, []int64{0, math.MaxInt64, math.MinInt64}, bits(0, math.MaxInt64, 1<<63)},
+		{cim.TypeUint64, []uint64{0, 1 << 63, math.MaxUint64}, bits(0, 1<<63, math.MaxUint64)},
+		{cim.TypeBoolean, []bool{true, false}, bits(1, 0)},
+		{cim.TypeReal32, []float32{0, -1.5, math.MaxFloat32}, []body{body{}.f64(0), body{}.f64(-1.5), body{}.f64(math.MaxFloat32)}},
+		{cim.TypeReal64, reals, []body{body{}.f64(reals[0]), body{}.f64(reals[1]), body{}.f64(reals[2]), body{}.f64(reals[3]), body{}.f64(reals[4])}},
+		{cim.TypeString, words, texts(words...)},
+		{cim.TypeDatetime, []string{stamp}, texts(stamp)},
+		{cim.TypeReference, []string{`C.K="\\\\a\"b"`}, texts(`C.K="\\\\a\"b"`)},
 	}
 }
 
@@ -76,11 +75,11 @@ func properties() (written []body, want cim.Values) {
 			add(name, values.Index(i).Interface(), value(name, s.t, one))
 		}
 		name := fmt.Sprintf("T%d", s.t)
-		add(name+"_all", s.values, value(name+"_all", s.t|sim.CIMArray, body{}.list(s.bits...)))
+		add(name+"_all", s.values, value(name+"_all", s.t|cim.TypeArray, body{}.list(s.bits...)))
 		empty := reflect.MakeSlice(values.Type(), 0, 0).Interface()
-		add(name+"_none", empty, value(name+"_none", s.t|sim.CIMArray, body{}.list()))
+		add(name+"_none", empty, value(name+"_none", s.t|cim.TypeArray, body{}.list()))
 		add(name+"_null", nil, null(name+"_null", s.t))
-		add(name+"_nullArray", nil, null(name+"_nullArray", s.t|sim.CIMArray))
+		add(name+"_nullArray", nil, null(name+"_nullArray", s.t|cim.TypeArray))
 	}
 	return written, want
 }
@@ -100,11 +99,11 @@ func same(t *testing.T, got, want cim.Values) {
 
 func TestEveryTypeOfAProperty(t *testing.T) {
 	written, want := properties()
-	inner := object("Lab_Inner", `Lab_Inner.K="v"`, text("Name", "inner"), value("Deep", sim.CIMObject, object("Lab_Deep", "")))
+	inner := object("Lab_Inner", `Lab_Inner.K="v"`, text("Name", "inner"), value("Deep", cim.TypeObject, object("Lab_Deep", "")))
 	written = append(written,
-		value("Embedded", sim.CIMObject, inner),
-		value("AllEmbedded", sim.CIMObject|sim.CIMArray, body{}.list(inner, object("Lab_Deep", ""))),
-		null("NoEmbedded", sim.CIMObject))
+		value("Embedded", cim.TypeObject, inner),
+		value("AllEmbedded", cim.TypeObject|cim.TypeArray, body{}.list(inner, object("Lab_Deep", ""))),
+		null("NoEmbedded", cim.TypeObject))
 	deep := cim.Instance{Class: "Lab_Deep", Props: cim.Values{}}
 	innerValue := cim.Instance{Class: "Lab_Inner", Path: `Lab_Inner.K="v"`, Props: cim.Values{"Name": "inner", "Deep": deep}}
 	want["Embedded"], want["AllEmbedded"], want["NoEmbedded"] = innerValue, []cim.Instance{innerValue, deep}, nil
@@ -139,7 +138,7 @@ func TestEveryTypeOfAParameter(t *testing.T) {
 	echo := func(_, _ string, in []byte) (body, error) {
 		// The in-parameters come in the form the out-parameters have.
 		count := request(in).count()
-		return body{}.u8(1).u32(count + 1).then(in[4:]).then(number("ReturnValue", sim.CIMUint32, 0)), nil
+		return body{}.u8(1).u32(count + 1).then(in[4:]).then(number("ReturnValue", cim.TypeUint32, 0)), nil
 	}
 	session := play(t, script{class: classWith("Echo", declared...), exec: echo})
 	result, err := session.Exec(t.Context(), space, class, "Echo", want)
@@ -151,9 +150,9 @@ func TestEveryTypeOfAParameter(t *testing.T) {
 
 func TestRefusedParameters(t *testing.T) {
 	session := play(t, script{class: classWith("Do",
-		parameter("U8", sim.CIMUint8), parameter("I8", sim.CIMSint8), parameter("U32", sim.CIMUint32), parameter("I64", sim.CIMSint64),
-		parameter("Text", sim.CIMString), parameter("Texts", sim.CIMString|sim.CIMArray), parameter("Numbers", sim.CIMUint16|sim.CIMArray),
-		parameter("Object", sim.CIMObject), parameter("Objects", sim.CIMObject|sim.CIMArray))})
+		parameter("U8", cim.TypeUint8), parameter("I8", cim.TypeSint8), parameter("U32", cim.TypeUint32), parameter("I64", cim.TypeSint64),
+		parameter("Text", cim.TypeString), parameter("Texts", cim.TypeString|cim.TypeArray), parameter("Numbers", cim.TypeUint16|cim.TypeArray),
+		parameter("Object", cim.TypeObject), parameter("Objects", cim.TypeObject|cim.TypeArray))})
 	for name, wrong := range map[string][]any{
 		"U8": {256, -1, "1", true, 1.0, []uint8{1}}, "I8": {128, -129, uint8(200)}, "U32": {uint64(1) << 32, -1},
 		"I64": {uint64(math.MaxUint64)}, "Text": {1, false, []string{"x"}}, "Texts": {"x", []int{1}, []any{nil}},

@@ -126,7 +126,7 @@ func (c *Client) DescribeClass(ctx context.Context, namespace, name string) (sim
 func (r *reader) typedNames() []sim.TypedName {
 	list := make([]sim.TypedName, r.count(6))
 	for i := range list {
-		list[i] = sim.TypedName{Name: r.text(), Type: sim.CIMType(r.u16())}
+		list[i] = sim.TypedName{Name: r.text(), Type: cim.Type(r.u16())}
 	}
 	return list
 }

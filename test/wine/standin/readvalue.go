@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
 
 // value reads a typed value into the Go type of package cim; NULL is nil.
 func (r *reader) value(depth int) any {
-	t := sim.CIMType(r.u16())
+	t := cim.Type(r.u16())
 	null := r.flag()
 	if depth > nestingMax && r.err == nil {
 		r.err = fmt.Errorf("objects nested deeper than %d", nestingMax)
@@ -18,37 +17,37 @@ func (r *reader) value(depth int) any {
 	switch {
 	case r.err != nil, null:
 		return nil
-	case t&sim.CIMArray != 0:
-		return r.array(t&^sim.CIMArray, depth)
+	case t&cim.TypeArray != 0:
+		return r.array(t&^cim.TypeArray, depth)
 	}
 	return r.scalar(t, depth)
 }
 
-func (r *reader) scalar(t sim.CIMType, depth int) any {
+func (r *reader) scalar(t cim.Type, depth int) any {
 	switch t {
-	case sim.CIMString, sim.CIMDatetime, sim.CIMReference:
+	case cim.TypeString, cim.TypeDatetime, cim.TypeReference:
 		return r.text()
-	case sim.CIMObject:
+	case cim.TypeObject:
 		return r.instance(depth + 1)
-	case sim.CIMBoolean:
+	case cim.TypeBoolean:
 		return r.u64() != 0
-	case sim.CIMUint8:
+	case cim.TypeUint8:
 		return uint8(r.u64())
-	case sim.CIMSint8, sim.CIMSint16:
+	case cim.TypeSint8, cim.TypeSint16:
 		return int16(r.u64())
-	case sim.CIMUint16, sim.CIMChar16:
+	case cim.TypeUint16, cim.TypeChar16:
 		return uint16(r.u64())
-	case sim.CIMSint32:
+	case cim.TypeSint32:
 		return int32(r.u64())
-	case sim.CIMUint32:
+	case cim.TypeUint32:
 		return uint32(r.u64())
-	case sim.CIMSint64:
+	case cim.TypeSint64:
 		return int64(r.u64())
-	case sim.CIMUint64:
+	case cim.TypeUint64:
 		return r.u64()
-	case sim.CIMReal32:
+	case cim.TypeReal32:
 		return float32(math.Float64frombits(r.u64()))
-	case sim.CIMReal64:
+	case cim.TypeReal64:
 		return math.Float64frombits(r.u64())
 	}
 	if r.err == nil {
@@ -57,31 +56,31 @@ func (r *reader) scalar(t sim.CIMType, depth int) any {
 	return nil
 }
 
-func (r *reader) array(t sim.CIMType, depth int) any {
+func (r *reader) array(t cim.Type, depth int) any {
 	switch t {
-	case sim.CIMString, sim.CIMDatetime, sim.CIMReference:
+	case cim.TypeString, cim.TypeDatetime, cim.TypeReference:
 		return elements[string](r, t, depth)
-	case sim.CIMObject:
+	case cim.TypeObject:
 		return elements[cim.Instance](r, t, depth)
-	case sim.CIMBoolean:
+	case cim.TypeBoolean:
 		return elements[bool](r, t, depth)
-	case sim.CIMUint8:
+	case cim.TypeUint8:
 		return elements[uint8](r, t, depth)
-	case sim.CIMSint8, sim.CIMSint16:
+	case cim.TypeSint8, cim.TypeSint16:
 		return elements[int16](r, t, depth)
-	case sim.CIMUint16, sim.CIMChar16:
+	case cim.TypeUint16, cim.TypeChar16:
 		return elements[uint16](r, t, depth)
-	case sim.CIMSint32:
+	case cim.TypeSint32:
 		return elements[int32](r, t, depth)
-	case sim.CIMUint32:
+	case cim.TypeUint32:
 		return elements[uint32](r, t, depth)
-	case sim.CIMSint64:
+	case cim.TypeSint64:
 		return elements[int64](r, t, depth)
-	case sim.CIMUint64:
+	case cim.TypeUint64:
 		return elements[uint64](r, t, depth)
-	case sim.CIMReal32:
+	case cim.TypeReal32:
 		return elements[float32](r, t, depth)
-	case sim.CIMReal64:
+	case cim.TypeReal64:
 		return elements[float64](r, t, depth)
 	}
 	if r.err == nil {
@@ -91,7 +90,7 @@ func (r *reader) array(t sim.CIMType, depth int) any {
 }
 
 // elements reads a list of values of one type; each takes at least 4 bytes.
-func elements[T any](r *reader, t sim.CIMType, depth int) []T {
+func elements[T any](r *reader, t cim.Type, depth int) []T {
 	out := make([]T, 0, r.count(4))
 	for range cap(out) {
 		element, ok := r.scalar(t, depth).(T)

@@ -14,72 +14,72 @@ import (
 const nestingMax = 8
 
 // null is NULL of a type, where nothing else tells the type.
-type null sim.CIMType
+type null cim.Type
 
 // describe gives a class's declaration.
 type describe func(class string) (sim.ClassDescription, error)
 
 // typeOf is the CIM type of a Go value; nil has none.
-func typeOf(value any) (sim.CIMType, bool) {
+func typeOf(value any) (cim.Type, bool) {
 	switch value.(type) {
 	case string:
-		return sim.CIMString, true
+		return cim.TypeString, true
 	case bool:
-		return sim.CIMBoolean, true
+		return cim.TypeBoolean, true
 	case int8:
-		return sim.CIMSint8, true
+		return cim.TypeSint8, true
 	case uint8:
-		return sim.CIMUint8, true
+		return cim.TypeUint8, true
 	case int16:
-		return sim.CIMSint16, true
+		return cim.TypeSint16, true
 	case uint16:
-		return sim.CIMUint16, true
+		return cim.TypeUint16, true
 	case int32:
-		return sim.CIMSint32, true
+		return cim.TypeSint32, true
 	case uint32:
-		return sim.CIMUint32, true
+		return cim.TypeUint32, true
 	case int64:
-		return sim.CIMSint64, true
+		return cim.TypeSint64, true
 	case uint64:
-		return sim.CIMUint64, true
+		return cim.TypeUint64, true
 	case float32:
-		return sim.CIMReal32, true
+		return cim.TypeReal32, true
 	case float64:
-		return sim.CIMReal64, true
+		return cim.TypeReal64, true
 	case cim.Instance:
-		return sim.CIMObject, true
+		return cim.TypeObject, true
 	}
 	_, element := elementsOf(value)
-	return element | sim.CIMArray, element != 0
+	return element | cim.TypeArray, element != 0
 }
 
 // elementsOf takes a slice apart; the type is 0 when it is none.
-func elementsOf(value any) ([]any, sim.CIMType) {
+func elementsOf(value any) ([]any, cim.Type) {
 	switch v := value.(type) {
 	case []string:
-		return boxed(v), sim.CIMString
+		return boxed(v), cim.TypeString
 	case []bool:
-		return boxed(v), sim.CIMBoolean
+		return boxed(v), cim.TypeBoolean
 	case []uint8:
-		return boxed(v), sim.CIMUint8
+		return boxed(v), cim.TypeUint8
 	case []int16:
-		return boxed(v), sim.CIMSint16
+		return boxed(v), cim.TypeSint16
 	case []uint16:
-		return boxed(v), sim.CIMUint16
+		return boxed(v), cim.TypeUint16
 	case []int32:
-		return boxed(v), sim.CIMSint32
+		return boxed(v), cim.TypeSint32
 	case []uint32:
-		return boxed(v), sim.CIMUint32
+		return boxed(v), cim.TypeUint32
 	case []int64:
-		return boxed(v), sim.CIMSint64
+		return boxed(v), cim.TypeSint64
 	case []uint64:
-		return boxed(v), sim.CIMUint64
+		return boxed(v), cim.TypeUint64
 	case []float32:
-		return boxed(v), sim.CIMReal32
+		return boxed(v), cim.TypeReal32
 	case []float64:
-		return boxed(v), sim.CIMReal64
+		return boxed(v), cim.TypeReal64
 	case []cim.Instance:
-		return boxed(v), sim.CIMObject
+		return boxed(v), cim.TypeObject
 	}
 	return nil, 0
 }
@@ -97,13 +97,13 @@ func boxed[T any](list []T) []any {
 }
 
 // sameForm tells whether a value with the form of one type may be sent as the other.
-func sameForm(declared, actual sim.CIMType) bool {
-	form := func(t sim.CIMType) sim.CIMType {
-		switch t &^ sim.CIMArray {
-		case sim.CIMDatetime, sim.CIMReference:
-			return t&sim.CIMArray | sim.CIMString
-		case sim.CIMChar16:
-			return t&sim.CIMArray | sim.CIMUint16
+func sameForm(declared, actual cim.Type) bool {
+	form := func(t cim.Type) cim.Type {
+		switch t &^ cim.TypeArray {
+		case cim.TypeDatetime, cim.TypeReference:
+			return t&cim.TypeArray | cim.TypeString
+		case cim.TypeChar16:
+			return t&cim.TypeArray | cim.TypeUint16
 		}
 		return t
 	}
@@ -112,9 +112,9 @@ func sameForm(declared, actual sim.CIMType) bool {
 
 // value writes a value with its type. declared counts where the value cannot
 // tell: for NULL, and for types that share a Go type.
-func (b *body) value(value any, declared sim.CIMType, classes describe) error {
+func (b *body) value(value any, declared cim.Type, classes describe) error {
 	if t, ok := value.(null); ok {
-		b.null(sim.CIMType(t))
+		b.null(cim.Type(t))
 		return nil
 	}
 	actual, known := typeOf(value)
@@ -127,7 +127,7 @@ func (b *body) value(value any, declared sim.CIMType, classes describe) error {
 	case declared == 0 || !sameForm(declared, actual):
 		declared = actual
 	}
-	if actual&sim.CIMArray == 0 {
+	if actual&cim.TypeArray == 0 {
 		b.u16(uint16(declared))
 		b.u8(0)
 		return b.element(value, classes)
@@ -148,7 +148,7 @@ func (b *body) value(value any, declared sim.CIMType, classes describe) error {
 	return nil
 }
 
-func (b *body) null(t sim.CIMType) {
+func (b *body) null(t cim.Type) {
 	b.u16(uint16(t))
 	b.u8(1)
 }
@@ -225,9 +225,9 @@ func (b *body) named(values cim.Values, classes describe) error {
 }
 
 // typeWhenNull is the type of a value of which nothing is declared.
-func typeWhenNull(value any) sim.CIMType {
+func typeWhenNull(value any) cim.Type {
 	if t, ok := typeOf(value); ok {
 		return t
 	}
-	return sim.CIMString
+	return cim.TypeString
 }

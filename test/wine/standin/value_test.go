@@ -16,8 +16,8 @@ func oneClass(name string) (sim.ClassDescription, error) {
 		return sim.ClassDescription{}, errors.New("no such class")
 	}
 	return sim.ClassDescription{Name: name, Properties: []sim.TypedName{
-		{Name: "Letter", Type: sim.CIMChar16}, {Name: "When", Type: sim.CIMDatetime}, {Name: "Signature", Type: sim.CIMUint32},
-		{Name: "Status", Type: sim.CIMUint16 | sim.CIMArray},
+		{Name: "Letter", Type: cim.TypeChar16}, {Name: "When", Type: cim.TypeDatetime}, {Name: "Signature", Type: cim.TypeUint32},
+		{Name: "Status", Type: cim.TypeUint16 | cim.TypeArray},
 	}}, nil
 }
 
@@ -42,7 +42,7 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 }
 
 // typesOf writes an object and reads the types on the wire.
-func typesOf(t *testing.T, instance cim.Instance) map[string]sim.CIMType {
+func typesOf(t *testing.T, instance cim.Instance) map[string]cim.Type {
 	t.Helper()
 	var b body
 	if err := b.instance(instance, oneClass); err != nil {
@@ -50,11 +50,11 @@ func typesOf(t *testing.T, instance cim.Instance) map[string]sim.CIMType {
 	}
 	r := reader{data: b.data}
 	_, _ = r.text(), r.text()
-	types := map[string]sim.CIMType{}
+	types := map[string]cim.Type{}
 	for range r.count(7) {
 		name := r.text()
 		peek := reader{data: r.data}
-		types[name] = sim.CIMType(peek.u16())
+		types[name] = cim.Type(peek.u16())
 		r.value(0)
 	}
 	if err := r.end(); err != nil {
@@ -69,15 +69,15 @@ func TestDeclaredTypes(t *testing.T) {
 	got := typesOf(t, cim.Instance{Class: "MSFT_Disk", Props: cim.Values{
 		"Letter": uint16('S'), "When": "20260101000000.000000+000", "Signature": nil, "Status": []uint16(nil), "Other": uint64(1), "Void": nil,
 	}})
-	want := map[string]sim.CIMType{
-		"Letter": sim.CIMChar16, "When": sim.CIMDatetime, "Signature": sim.CIMUint32, "Status": sim.CIMUint16 | sim.CIMArray,
-		"Other": sim.CIMUint64, "Void": sim.CIMString,
+	want := map[string]cim.Type{
+		"Letter": cim.TypeChar16, "When": cim.TypeDatetime, "Signature": cim.TypeUint32, "Status": cim.TypeUint16 | cim.TypeArray,
+		"Other": cim.TypeUint64, "Void": cim.TypeString,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("types %v", got)
 	}
-	got = typesOf(t, cim.Instance{Class: "MSFT_Disk", Props: cim.Values{"Signature": "no number", "Status": null(sim.CIMObject)}})
-	if want := (map[string]sim.CIMType{"Signature": sim.CIMString, "Status": sim.CIMObject}); !reflect.DeepEqual(got, want) {
+	got = typesOf(t, cim.Instance{Class: "MSFT_Disk", Props: cim.Values{"Signature": "no number", "Status": null(cim.TypeObject)}})
+	if want := (map[string]cim.Type{"Signature": cim.TypeString, "Status": cim.TypeObject}); !reflect.DeepEqual(got, want) {
 		t.Errorf("types %v", got)
 	}
 }

@@ -110,7 +110,7 @@ func runExec(c *call) error {
 		out[name] = value
 	}
 	if c.hasExtendedStatus() {
-		out["ExtendedStatus"] = null(sim.CIMObject)
+		out["ExtendedStatus"] = null(cim.TypeObject)
 	}
 	c.spoil(out)
 	c.out.u8(1)
