@@ -7,29 +7,38 @@ import (
 	"github.com/csi-windows/csi-windows/host"
 )
 
-// findVolume carries out a question for the volume behind a path: the path
-// itself is confined, the links it leads through may go anywhere.
-func (a *Agent) findVolume(ctx context.Context, op, targetPath string, ask func(context.Context, *walk) (string, error)) (string, error) {
-	c := a.query(op, objectText(targetPath))
-	p, err := parsePath("targetPath", targetPath, a.systemDrive)
+// follow carries out a question for what is behind a path, given in the field of
+// that name: the path itself is confined, the links it leads through may go
+// anywhere.
+func follow[T any](ctx context.Context, a *Agent, op, field, path string, ask func(context.Context, *walk) (T, error)) (T, error) {
+	var none T
+	c := a.query(op, objectText(path))
+	p, err := parsePath(field, path, a.systemDrive)
 	if err != nil {
-		return "", c.refused(err)
+		return none, c.refused(err)
 	}
 	wants := []want{shared(lockPath, 0, p.key())}
-	return run(ctx, c, wants, func(ctx context.Context) (string, error) {
+	return run(ctx, c, wants, func(ctx context.Context) (T, error) {
 		if err := a.mustStartInside(ctx, p); err != nil {
-			return "", err
+			return none, err
 		}
 		w, err := a.newWalk(ctx, p, walkMode{followLast: true, anyVolume: true})
 		if err != nil {
-			return "", err
+			return none, err
 		}
 		defer w.Close()
+		if w.remote == "" && w.node == nil {
+			return none, refuse(host.KindNotFound, "no such file or folder")
+		}
+		return ask(ctx, w)
+	})
+}
+
+// findVolume carries out a question for the volume behind a path.
+func (a *Agent) findVolume(ctx context.Context, op, targetPath string, ask func(context.Context, *walk) (string, error)) (string, error) {
+	return follow(ctx, a, op, "targetPath", targetPath, func(ctx context.Context, w *walk) (string, error) {
 		if w.remote != "" {
 			return "", refuse(host.KindPrecondition, "the path leads to a file server: %s", objectText(w.remote))
-		}
-		if w.node == nil {
-			return "", refuse(host.KindNotFound, "no such file or folder")
 		}
 		return ask(ctx, w)
 	})

@@ -193,20 +193,11 @@ func (s *spot) makeFolder(ctx context.Context) error {
 	return nil
 }
 
-// remoteExists asks a file server whether a path is there. The share has to be
-// mapped on this node: a link somebody left on a disk must not make the node
-// log on to any server it names.
+// remoteExists asks a file server whether a path is there.
 func (a *Agent) remoteExists(ctx context.Context, path string) (bool, error) {
-	remote, err := parseRemote("link target", path)
+	remote, err := a.mappedRemote(ctx, path)
 	if err != nil {
 		return false, err
-	}
-	mapping, err := a.findMapping(ctx, remote)
-	if err != nil {
-		return false, err
-	}
-	if mapping == nil {
-		return false, refuse(host.KindPrecondition, "the path leads to %s, which is not mapped on this node", remote.mappingKey())
 	}
 	err = a.probe(ctx, remote)
 	if host.IsKind(err, host.KindNotFound) {

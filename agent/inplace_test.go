@@ -59,7 +59,7 @@ func TestCallInTheCallersGoroutine(t *testing.T) {
 	}()
 	<-left
 	ask(leaving, 2, false)
-	ctx, cancel := context.WithTimeout(leaving, 30*time.Millisecond)
+	ctx, cancel := context.WithTimeout(leaving, 300*time.Millisecond)
 	defer cancel()
 	if _, err := a.GetDiskState(ctx, 1); !host.IsKind(err, host.KindBusy) {
 		t.Errorf("the same disk: %v, want KindBusy", err)

@@ -209,7 +209,7 @@ func TestInvariant5_SpellingsOfOnePlace(t *testing.T) {
 	go func() { done <- l.agent.MountVolume(l.ctx, first, root+`\long folder name\m`) }()
 	<-entered
 	for _, path := range []string{root + `\LONGFO~1\m`, root + `\alias\m`, strings.ToUpper(root) + `\Long Folder Name\M`} {
-		ctx, cancel := context.WithTimeout(l.ctx, 30*time.Millisecond)
+		ctx, cancel := context.WithTimeout(l.ctx, 500*time.Millisecond)
 		l.want(host.KindBusy, l.agent.MountVolume(ctx, second, path))
 		cancel()
 	}

@@ -96,12 +96,35 @@ func (a *Agent) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn
 	}
 	return exec(ctx, c, []want{exclusive(lockTarget, 0, t.iqn)}, func(ctx context.Context) error {
 		sessions, err := a.targetSessions(ctx, t)
-		if err != nil || len(sessions) > 0 {
+		if err != nil {
 			return err
 		}
-		err = unlessKind(host.KindExists, a.os.Connect(ctx, t.portal, t.iqn, options))
-		return a.explainMutual(options, err)
+		if len(sessions) > 0 {
+			return a.keepSessions(ctx, sessions, options)
+		}
+		err = a.os.Connect(ctx, t.portal, t.iqn, options)
+		if !host.IsKind(err, host.KindExists) {
+			return a.explainMutual(options, err)
+		}
+		if sessions, err = a.sessionsOf(ctx, t.iqn); err != nil {
+			return err
+		}
+		return a.keepSessions(ctx, sessions, options)
 	})
+}
+
+// keepSessions makes sessions persistent if that is asked for. One that is stays so:
+// somebody else may have asked for it.
+func (a *Agent) keepSessions(ctx context.Context, sessions []ISCSISession, options host.ConnectOptions) error {
+	for _, session := range sessions {
+		if !options.Persistent || session.Persistent {
+			continue
+		}
+		if err := a.os.RegisterSession(ctx, session.ID, options); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // explainMutual says what is missing when a mutual login fails and nobody has

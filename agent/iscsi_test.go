@@ -165,6 +165,72 @@ func TestC052_LoginsAreNotPersistent(t *testing.T) {
 	}
 }
 
+// C052, the option: a login that is asked to be persistent comes back with its disk,
+// whoever made it; one more connect is a no-op, and a disconnect forgets it.
+func TestC052_PersistentLogins(t *testing.T) {
+	t.Parallel()
+	kept := func(secret string) host.ConnectOptions {
+		options := chap(secret)
+		options.Persistent = true
+		return options
+	}
+	for name, connects := range map[string][]host.ConnectOptions{
+		"from the start": {kept(secret1)},
+		"later":          {chap(secret1), kept(secret1)},
+		"and no more":    {kept(secret1), chap(secret1)}, // somebody else has asked for it
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			l.targets()
+			l.ok(l.agent.AddTargetPortal(l.ctx, portal()))
+			for _, options := range connects {
+				l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, options))
+			}
+			l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn2, kept(secret2)))
+			restart := func() {
+				l.ok(l.node.Reboot(l.ctx))
+				l.ok(l.agent.StartService(l.ctx, "MSiSCSI"))
+			}
+			restart()
+			logins := l.calls(func() { l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, kept(secret1))) })
+			if strings.Contains(strings.Join(logins, " "), "cim.Exec") {
+				t.Errorf("the login that is back was changed: %q", logins)
+			}
+			for _, iqn := range []string{iqn1, iqn2} {
+				if disks, err := l.agent.GetTargetDisks(l.ctx, portal(), iqn); err != nil || len(disks) != 1 {
+					t.Errorf("disks of %s after the restart: %v, %v", iqn, disks, err)
+				}
+				l.ok(l.agent.DisconnectTarget(l.ctx, portal(), iqn))
+			}
+			restart()
+			if sessions, err := l.os.Sessions(l.ctx); err != nil || len(sessions) > 0 {
+				t.Errorf("sessions after the disconnect and a restart: %+v, %v", sessions, err)
+			}
+			if text := l.log.String(); strings.Contains(text, "secret-") {
+				t.Errorf("the log holds a secret:\n%s", text)
+			}
+		})
+	}
+}
+
+// A target is connected through another portal: there is one login, and that is kept.
+func TestC052_PersistentThroughAnotherPortal(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.targets(func(target *sim.ISCSITarget) { target.Portals = append(target.Portals, "10.0.0.2:3260") })
+	other := host.TargetPortal{Address: "10.0.0.2"}
+	l.ok(l.agent.AddTargetPortal(l.ctx, portal()))
+	l.ok(l.agent.AddTargetPortal(l.ctx, other))
+	l.ok(l.agent.ConnectTarget(l.ctx, portal(), iqn1, chap(secret1)))
+	options := chap(secret1)
+	options.Persistent = true
+	l.ok(l.agent.ConnectTarget(l.ctx, other, iqn1, options))
+	if sessions, err := l.os.Sessions(l.ctx); err != nil || len(sessions) != 1 || !sessions[0].Persistent {
+		t.Errorf("sessions are %+v, %v", sessions, err)
+	}
+}
+
 // C049, the kind: the address of the connection is not the portal's.
 func TestC049_RedirectedLogin(t *testing.T) {
 	t.Parallel()

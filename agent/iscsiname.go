@@ -10,10 +10,9 @@ import (
 	"github.com/csi-windows/csi-windows/host"
 )
 
-// Limits of iSCSI names and secrets in bytes. Source: RFC 3720 section 3.2.6.1
-// (names); Microsoft iSCSI initiator, CHAP secrets of 12 to 16 bytes.
+// Limits of secrets and users in bytes. Source: Microsoft iSCSI initiator, CHAP
+// secrets of 12 to 16 bytes.
 const (
-	iscsiNameBytesMax  = 223
 	chapSecretBytesMin = 12
 	chapSecretBytesMax = 16
 	chapUserBytesMax   = 223
@@ -83,55 +82,11 @@ func samePortal(a, b host.TargetPortal) bool {
 // parseIQN checks the name of a target and returns it in lower case, as RFC 3722
 // prepares such names for comparison.
 func parseIQN(text string) (string, error) {
-	if text == "" {
-		return "", invalid("iqn", "target name is missing")
+	name, err := host.ISCSIName(text)
+	if err != nil {
+		return "", invalid("iqn", "%s", objectText(err.Error()))
 	}
-	if len(text) > iscsiNameBytesMax {
-		return "", invalid("iqn", "longer than %d bytes", iscsiNameBytesMax)
-	}
-	if !utf8.ValidString(text) {
-		return "", invalid("iqn", "not valid UTF-8")
-	}
-	iqn := strings.ToLower(text)
-	for _, r := range iqn {
-		// RFC 3722 leaves letters, digits, '-', '.' and ':'; '_' is used in the field.
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-.:_", r) {
-			return "", invalid("iqn", "character %q is not allowed", r)
-		}
-	}
-	var ok bool
-	switch kind, rest, _ := strings.Cut(iqn, "."); kind {
-	case "iqn":
-		ok = isIQNBody(rest)
-	case "eui":
-		ok = isHex(rest, 16)
-	case "naa":
-		ok = isHex(rest, 16) || isHex(rest, 32)
-	}
-	if !ok {
-		return "", invalid("iqn", "%q has none of the forms iqn.YYYY-MM.domain, eui.HEX and naa.HEX", objectText(text))
-	}
-	return iqn, nil
-}
-
-// isIQNBody reports whether the text is "YYYY-MM.domain" and anything after it.
-func isIQNBody(text string) bool {
-	date, domain, found := strings.Cut(text, ".")
-	if !found || domain == "" || len(date) != len("2006-01") || date[4] != '-' {
-		return false
-	}
-	_, yearErr := strconv.ParseUint(date[:4], 10, 16)
-	month, monthErr := strconv.ParseUint(date[5:], 10, 8)
-	return yearErr == nil && monthErr == nil && month >= 1 && month <= 12
-}
-
-func isHex(text string, digits int) bool {
-	for i := range len(text) {
-		if !isHexDigit(text[i]) {
-			return false
-		}
-	}
-	return len(text) == digits
+	return name, nil
 }
 
 // checkChap checks credentials. No text of an error holds any of them.

@@ -227,6 +227,8 @@ type SMBOS interface {
 	RemoveSMBMapping(ctx context.Context, share string) error
 	// ProbeRemote checks that a remote path can be reached with the rights the node has.
 	ProbeRemote(ctx context.Context, remotePath string) error
+	// RemoteStats returns size and free bytes of what holds a remote path.
+	RemoteStats(ctx context.Context, remotePath string) (totalBytes, freeBytes int64, err error)
 }
 
 // ISCSISession is one login session of the initiator.
@@ -251,10 +253,12 @@ type ISCSIOS interface {
 	Targets(ctx context.Context, portal host.TargetPortal) ([]string, error)
 	// Sessions returns every session.
 	Sessions(ctx context.Context) ([]ISCSISession, error)
-	// Connect logs in, not persistently. Failures: wrong credentials
+	// Connect logs in, not persistently unless asked to. Failures: wrong credentials
 	// KindUnauthenticated, logged in already KindExists, no such target
 	// KindNotFound, no answer KindUnavailable.
 	Connect(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error
+	// RegisterSession makes a session persistent, with the credentials of options.
+	RegisterSession(ctx context.Context, id string, options host.ConnectOptions) error
 	// UnregisterSession removes the persistent entry of a session.
 	UnregisterSession(ctx context.Context, id string) error
 	// Disconnect logs out of one session; KindBusy when a disk of it is in use.

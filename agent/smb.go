@@ -195,30 +195,40 @@ func (a *Agent) findMapping(ctx context.Context, remote remotePath) (*host.SmbMa
 	return nil, nil
 }
 
-// probe looks at a remote path, for a limited time: a dead server answers after
-// minutes, or never. A look that hangs in the operating system is left behind,
-// as it changes nothing.
+// probe looks at a remote path, for a limited time.
 func (a *Agent) probe(ctx context.Context, remote remotePath) error {
+	_, err := askServer(ctx, a, "ProbeRemote", remote, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, a.os.ProbeRemote(ctx, remote.String())
+	})
+	return err
+}
+
+// askServer carries out a question about a remote path, for a limited time: a
+// dead server answers after minutes, or never. A question that hangs in the
+// operating system is left behind, as it changes nothing.
+func askServer[T any](ctx context.Context, a *Agent, op string, remote remotePath, ask func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
 	probeCtx, cancel := context.WithTimeout(ctx, a.policy.ProbeTimeout)
 	defer cancel()
-	look := a.query("ProbeRemote", objectText(remote.String()))
-	looks := make(chan error, 1)
+	question := a.query(op, objectText(remote.String()))
+	answers := make(chan answer, 1)
 	a.workers.start(func() {
-		_, err := guarded(probeCtx, look, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, a.os.ProbeRemote(ctx, remote.String())
-		})
-		looks <- err
+		value, err := guarded(probeCtx, question, ask)
+		answers <- answer{value, err}
 	})
-	var err error
+	var got answer
 	select {
-	case err = <-looks:
+	case got = <-answers:
 	case <-probeCtx.Done():
-		err = probeCtx.Err()
+		got.err = probeCtx.Err()
 	}
-	if err != nil && ctx.Err() == nil && probeCtx.Err() != nil {
-		return refuse(host.KindUnavailable, "%s does not answer within %v: %w", remote, a.policy.ProbeTimeout, err)
+	if got.err != nil && ctx.Err() == nil && probeCtx.Err() != nil {
+		got.err = refuse(host.KindUnavailable, "%s does not answer within %v: %w", remote, a.policy.ProbeTimeout, got.err)
 	}
-	return err
+	return got.value, got.err
 }
 
 // RemoveSmbGlobalMapping implements host.SMB.

@@ -76,27 +76,47 @@ func (c *Client) acquire(ctx context.Context, op, name string) (*link, error) {
 		return l, nil
 	}
 	kind := kindOfChoice(err)
-	switch {
-	case ctx.Err() != nil:
+	if isUnserved(err) {
+		others := c.lookElsewhere(ctx, g)
+		switch {
+		case others == served && errors.Is(err, errNoPipe):
+			kind = host.KindUnsupported // the server is there, the group is not
+		case others == unserved:
+			err = fmt.Errorf("%w: %w", ErrNoServer, err)
+		}
+	}
+	if ctx.Err() != nil {
 		kind = host.KindTimeout // the caller's time was up, or the caller has gone
-	case errors.Is(err, errNoPipe) && c.elsewhere(ctx, g):
-		kind = host.KindUnsupported // the server is there, the group is not
 	}
 	return nil, &host.Error{Op: op, Object: "group " + name, Kind: kind, Cause: err}
 }
 
-// elsewhere reports whether the server offers any group but this one.
-func (c *Client) elsewhere(ctx context.Context, but *group) bool {
+// What lookElsewhere finds.
+type finding int
+
+const (
+	unknown  finding = iota // something else went wrong
+	served                  // the server offers another group
+	unserved                // nobody serves any
+)
+
+// lookElsewhere finds out whether any group but one is served.
+func (c *Client) lookElsewhere(ctx context.Context, but *group) finding {
+	found := unserved
 	for _, g := range c.groups {
 		if g == but {
 			continue
 		}
-		if l, err := g.acquire(ctx); err == nil {
+		l, err := g.acquire(ctx)
+		switch {
+		case err == nil:
 			l.release()
-			return true
+			return served
+		case !isUnserved(err):
+			found = unknown
 		}
 	}
-	return false
+	return found
 }
 
 // failure makes the error of a call that reached a server.

@@ -1,7 +1,7 @@
-// Package client is a host.Host over the pipes of csi-proxy, for authors of
-// drivers. It opens a group's pipe when the group is first used, takes the newest
-// version that the server offers, and says which it took. The server may be ours
-// or any csi-proxy, may restart, and may come back with other versions.
+// Package client is a host.Host and a node.Node over the pipes of csi-proxy, for
+// authors of drivers. It opens a group's pipe when the group is first used, takes
+// the newest version that the server offers, and says which it took. The server may
+// be ours or any csi-proxy, may restart, and may come back with other versions.
 package client
 
 import (
@@ -41,7 +41,7 @@ type Options struct {
 	CallTimeout time.Duration
 }
 
-// Client is a node's storage at the other end of pipes. Its methods may be called
+// Client is a node's storage, and the node tasks, at the other end of pipes. Its methods may be called
 // by many goroutines. Failures to reach the server are KindUnavailable, what the
 // chosen version lacks is KindUnsupported.
 type Client struct {
@@ -54,6 +54,10 @@ type Client struct {
 }
 
 var _ host.Host = (*Client)(nil)
+
+// ErrNoServer is found in the error of a call, of KindUnavailable, when no pipe of any
+// group in use is served: as a rule no csi-proxy runs, or Options.Place is wrong.
+var ErrNoServer = errors.New("no pipe of any group is served")
 
 // errClosed is the cause of failures after Close.
 var errClosed = errors.New("the client is closed")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/node"
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
@@ -37,11 +38,11 @@ func Example() {
 }
 
 // stage takes the contract, not the client: a test can pass any host.Host.
-func stage(ctx context.Context, node host.Host, page83, path string) error {
-	if err := node.Rescan(ctx); err != nil {
+func stage(ctx context.Context, h host.Host, page83, path string) error {
+	if err := h.Rescan(ctx); err != nil {
 		return err
 	}
-	disks, err := node.ListDiskIDs(ctx)
+	disks, err := h.ListDiskIDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,23 +50,23 @@ func stage(ctx context.Context, node host.Host, page83, path string) error {
 		if ids.Page83 != page83 {
 			continue
 		}
-		if err := node.SetDiskState(ctx, number, true); err != nil {
+		if err := h.SetDiskState(ctx, number, true); err != nil {
 			return err
 		}
-		if err := node.PartitionDisk(ctx, number); err != nil {
+		if err := h.PartitionDisk(ctx, number); err != nil {
 			return err
 		}
-		volumes, err := node.ListVolumesOnDisk(ctx, number, 0)
+		volumes, err := h.ListVolumesOnDisk(ctx, number, 0)
 		if err != nil {
 			return err
 		}
 		if len(volumes) != 1 {
 			return fmt.Errorf("disk %d has %d volumes", number, len(volumes))
 		}
-		if err := node.FormatVolume(ctx, volumes[0]); err != nil {
+		if err := h.FormatVolume(ctx, volumes[0]); err != nil {
 			return err // KindPrecondition: it holds somebody's data
 		}
-		return node.MountVolume(ctx, volumes[0], path)
+		return h.MountVolume(ctx, volumes[0], path)
 	}
 	return fmt.Errorf("no disk %s", page83)
 }
@@ -97,6 +98,37 @@ func ExampleClient_kinds() {
 	// Output: this csi-proxy cannot: publish it read-only another way
 }
 
+// A driver leaves a whole CSI node call to csi-proxy when that has the node tasks,
+// and makes the same tasks itself over the primitives of one that has not.
+func ExampleClient_HasNode() {
+	place, stop := serve()
+	defer stop()
+
+	c, err := client.New(client.Options{Place: place})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = c.Close() }()
+
+	ctx := context.Background()
+	var tasks node.Node = c
+	has, err := c.HasNode(ctx)
+	if err == nil && !has {
+		tasks, err = node.New(c, node.Options{})
+	}
+	if err != nil {
+		fmt.Println(err) // csi-proxy is away: ask again later
+		return
+	}
+	err = tasks.Stage(ctx, node.StageRequest{
+		VolumeID: "vol-1", StagingPath: `C:\var\lib\kubelet\plugins\staging`,
+		Source: node.Source{Disk: &node.DiskSource{Page83: "naa.600"}},
+	})
+	fmt.Println("tasks of csi-proxy:", has, "error:", err)
+	// Output: tasks of csi-proxy: true error: <nil>
+}
+
 // serve starts a csi-proxy that stands in for the node's, with some APIs or all.
 func serve(names ...string) (place pipe.Place, stop func()) {
 	var apis []wire.API
@@ -111,7 +143,7 @@ func serve(names ...string) (place pipe.Place, stop func()) {
 		must(err)
 		place.Dir = dir
 	}
-	server, err := wire.NewServer(wire.ServerConfig{Place: place, APIs: apis, Host: &wiretest.Host{
+	server, err := wire.NewServer(wire.ServerConfig{Place: place, APIs: apis, Node: &wiretest.Node{}, Host: &wiretest.Host{
 		IDs: map[uint32]host.DiskIDs{3: {Page83: "naa.600"}}, VolumeIDs: []string{`\\?\Volume{1}\`},
 	}})
 	must(err)

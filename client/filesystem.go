@@ -46,3 +46,9 @@ func (c *Client) GetLink(ctx context.Context, path string) (host.LinkInfo, error
 	answer, err := call[*wirepb.GetLinkResponse](ctx, c, wire.GroupExtension, &wirepb.GetLinkRequest{Path: path})
 	return host.LinkInfo{Kind: host.LinkKind(answer.GetKind()), Target: answer.GetTarget()}, err
 }
+
+// GetPathStats implements host.Filesystem.
+func (c *Client) GetPathStats(ctx context.Context, path string) (host.VolumeStats, error) {
+	answer, err := call[*wirepb.GetPathStatsResponse](ctx, c, wire.GroupExtension, &wirepb.GetPathStatsRequest{Path: path})
+	return host.VolumeStats{TotalBytes: answer.GetTotalBytes(), UsedBytes: answer.GetUsedBytes()}, err
+}

@@ -31,6 +31,10 @@ func newGroup(c *Client, name string, versions []string) *group {
 // errNoPipe is in the error of choose when none of a group's pipes exists.
 var errNoPipe = errors.New("the server offers no version of it")
 
+// errDeadPipe is in it when what exists of them was left behind by a server that
+// has ended.
+var errDeadPipe = errors.New("nobody serves it any more")
+
 // acquire returns a link with the caller counted in. A link that broke is
 // replaced, whatever version the server offers now.
 func (g *group) acquire(ctx context.Context) (*link, error) {
@@ -76,9 +80,13 @@ func (g *group) current() *link {
 func (g *group) choose(ctx context.Context) (*link, error) {
 	i, opened, tried := g.open(ctx, g.versions)
 	if opened == nil {
-		missing := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-		if !slices.ContainsFunc(tried, func(err error) bool { return !missing(err) }) {
+		isMissing := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+		isDead := func(err error) bool { return isMissing(err) || isRefused(err) }
+		switch {
+		case all(tried, isMissing):
 			tried = append(tried, errNoPipe)
+		case all(tried, isDead):
+			tried = append(tried, errDeadPipe)
 		}
 		return nil, &choiceError{tried: tried}
 	}
@@ -114,6 +122,14 @@ func (g *group) open(ctx context.Context, versions []string) (place int, opened 
 	}
 	return 0, nil, tried
 }
+
+// all reports whether every error is of a kind.
+func all(errs []error, isKind func(error) bool) bool {
+	return !slices.ContainsFunc(errs, func(err error) bool { return !isKind(err) })
+}
+
+// isUnserved reports whether a choice failed because nobody serves the group.
+func isUnserved(err error) bool { return errors.Is(err, errNoPipe) || errors.Is(err, errDeadPipe) }
 
 // choiceError lists every pipe that was tried, on one line.
 type choiceError struct{ tried []error }

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/wire"
@@ -42,12 +44,30 @@ func (c *Client) ListTargetPortals(ctx context.Context) ([]host.TargetPortal, er
 	return portals, nil
 }
 
-// ConnectTarget implements host.ISCSI.
+// ConnectTarget implements host.ISCSI. A persistent login is an addition, which only
+// the extension group can carry.
 func (c *Client) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error {
+	if options.Persistent {
+		return withoutOption("persistent logins", do[*wirepb.ConnectTargetWithResponse](ctx, c, wire.GroupExtension, &wirepb.ConnectTargetWithRequest{
+			TargetPortal: targetPortal(portal), Iqn: iqn, AuthType: wirepb.AuthenticationType(options.AuthType),
+			ChapUsername: options.ChapUsername, ChapSecret: options.ChapSecret, IsPersistent: true,
+		}))
+	}
 	return do[*wirepb.ConnectTargetResponse](ctx, c, wire.GroupISCSI, &wirepb.ConnectTargetRequest{
 		TargetPortal: targetPortal(portal), Iqn: iqn, AuthType: wirepb.AuthenticationType(options.AuthType),
 		ChapUsername: options.ChapUsername, ChapSecret: options.ChapSecret,
 	})
+}
+
+// withoutOption names the option in the error of a server that lacks it.
+func withoutOption(option string, err error) error {
+	var failure *host.Error
+	if !host.IsKind(err, host.KindUnsupported) || !errors.As(err, &failure) {
+		return err
+	}
+	named := *failure
+	named.Cause = fmt.Errorf("the csi-proxy of the node cannot do %s: %w", option, failure.Cause)
+	return &named
 }
 
 // DisconnectTarget implements host.ISCSI.

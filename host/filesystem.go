@@ -42,4 +42,9 @@ type Filesystem interface {
 	IsSymlink(ctx context.Context, path string) (bool, error)
 	// GetLink says what the link at the path is and where it leads. Addition.
 	GetLink(ctx context.Context, path string) (LinkInfo, error)
+	// GetPathStats returns the sizes of the volume or share a path leads to. A
+	// path that leads to neither is KindPrecondition: the drive that holds it is
+	// never meant. A share that is not mapped on the node is KindPrecondition too,
+	// one that does not answer KindUnavailable. Addition.
+	GetPathStats(ctx context.Context, path string) (VolumeStats, error)
 }

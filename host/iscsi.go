@@ -22,11 +22,15 @@ const (
 	AuthMutualCHAP AuthType = 2
 )
 
-// ConnectOptions are the credentials of ConnectTarget.
+// ConnectOptions are the choices of ConnectTarget.
 type ConnectOptions struct {
 	AuthType     AuthType
 	ChapUsername string
 	ChapSecret   string // 12 to 16 bytes when CHAP is used
+	// Persistent has the initiator log in again, with these credentials, whenever its
+	// service starts, until DisconnectTarget. An addition: where it cannot be done it
+	// is KindUnsupported.
+	Persistent bool
 }
 
 // TargetInfo is one discovered target.
@@ -47,10 +51,12 @@ type ISCSI interface {
 	// ListTargetPortals returns the known portals.
 	ListTargetPortals(ctx context.Context) ([]TargetPortal, error)
 	// ConnectTarget logs in to a target. A target that is connected is success.
-	// The login is not persistent.
+	// The login is not persistent unless that is asked for: then one that stands is
+	// made so. One that is persistent stays so.
 	ConnectTarget(ctx context.Context, portal TargetPortal, iqn string, options ConnectOptions) error
 	// DisconnectTarget logs out of every session of the target through the
-	// portal, persistent entries included. No session is success.
+	// portal, persistent entries included. No session is success; a persistent entry
+	// without one is not seen and stays.
 	DisconnectTarget(ctx context.Context, portal TargetPortal, iqn string) error
 	// GetTargetDisks returns the numbers of the disks a connected target offers.
 	GetTargetDisks(ctx context.Context, portal TargetPortal, iqn string) (diskNumbers []uint32, err error)

@@ -1,8 +1,8 @@
 package sim
 
 import (
+	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,7 +38,7 @@ func (n *Node) prepareContent(v *volume, folder string) error {
 
 // checkpoint makes "flushed" equal to "live". It costs a walk when nothing changed.
 func checkpoint(content string) error {
-	return mirror(filepath.Join(content, liveFolder), filepath.Join(content, flushedFolder))
+	return mirror(context.Background(), filepath.Join(content, liveFolder), filepath.Join(content, flushedFolder))
 }
 
 // restore makes "live" what "flushed" is.
@@ -47,7 +47,7 @@ func restore(content string) error {
 	if err := emptyFolder(live); err != nil {
 		return err
 	}
-	err := mirror(filepath.Join(content, flushedFolder), live)
+	err := mirror(context.Background(), filepath.Join(content, flushedFolder), live)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // never flushed
 	}
@@ -69,8 +69,9 @@ func emptyFolder(folder string) error {
 }
 
 // mirror makes folder to equal to folder from, and copies only what differs in
-// kind, size or time. Links are copied, never followed.
-func mirror(from, to string) error {
+// kind, size or time. Links are copied, never followed. The end of ctx ends it
+// with part of the work done.
+func mirror(ctx context.Context, from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func mirror(from, to string) error {
 	names := make(map[string]bool, len(entries))
 	for _, e := range entries {
 		names[e.Name()] = true
-		if err := mirrorEntry(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := mirrorEntry(ctx, filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -99,7 +100,10 @@ func mirror(from, to string) error {
 	return nil
 }
 
-func mirrorEntry(from, to string) error {
+func mirrorEntry(ctx context.Context, from, to string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	source, err := os.Lstat(from)
 	if err != nil {
 		return err // removed meanwhile
@@ -113,14 +117,14 @@ func mirrorEntry(from, to string) error {
 	}
 	switch source.Mode().Type() {
 	case fs.ModeDir:
-		return mirror(from, to)
+		return mirror(ctx, from, to)
 	case fs.ModeSymlink:
 		return mirrorLink(from, to)
 	case 0:
 		if err == nil && copied != nil && copied.Size() == source.Size() && copied.ModTime().Equal(source.ModTime()) {
 			return nil
 		}
-		return copyFile(from, to, source)
+		return copyFile(ctx, from, to, source)
 	}
 	return nil // devices and pipes have no content
 }
@@ -144,7 +148,7 @@ func mirrorLink(from, to string) error {
 // copyFile copies a file with its time. A file so young that a further write
 // could leave its time as it is gets an older time in the copy, so that the
 // next mirror copies it again.
-func copyFile(from, to string, source fs.FileInfo) error {
+func copyFile(ctx context.Context, from, to string, source fs.FileInfo) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -154,7 +158,7 @@ func copyFile(from, to string, source fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	err = copyData(ctx, out, in)
 	if cerr := out.Close(); err == nil {
 		err = cerr
 	}

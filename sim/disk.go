@@ -104,7 +104,7 @@ func (n *Node) AttachDisk(_ context.Context, spec DiskSpec) (uint32, error) {
 	}
 	d, err := n.attachLocked(spec, origin{})
 	if err != nil {
-		return 0, fmt.Errorf("attach disk %s: %w", spec.Image, err)
+		return 0, fmt.Errorf("attach disk %q: %w", spec.Image, err)
 	}
 	return d.Number, n.saveLocked()
 }
@@ -112,6 +112,9 @@ func (n *Node) AttachDisk(_ context.Context, spec DiskSpec) (uint32, error) {
 // attachLocked plugs a disk in: it gets the lowest free number and the state
 // the SAN policy or an earlier meeting gives it.
 func (n *Node) attachLocked(spec DiskSpec, from origin) (*disk, error) {
+	if spec.Image == "" {
+		return nil, errors.New("image: must not be empty: it is the path of the disk's file")
+	}
 	var err error
 	if spec.Image, err = filepath.Abs(spec.Image); err != nil {
 		return nil, err

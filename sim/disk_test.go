@@ -138,7 +138,7 @@ func TestC010_CopyOfADiskCollides(t *testing.T) {
 	volume := formatted(t, n, first)
 	mustWrite(t, n, volume+"f", "data")
 	code(t, n, one(t, n, "SELECT ObjectId FROM MSFT_Volume WHERE Path = '%s'", wqlText(volume)).Path, "Flush", nil, 0)
-	if err := CopyMedium(original, copied); err != nil {
+	if err := CopyMedium(context.Background(), original, copied); err != nil {
 		t.Fatal(err)
 	}
 	second := attach(t, n, DiskSpec{Image: copied, Bus: "NVMe", Serial: "B"})

@@ -154,7 +154,7 @@ func (n *Node) forgetLoginLocked(iqn string) {
 // restoreLoginsLocked logs in again what is persistent, as the service does
 // when it starts. Source: Register-IscsiSession.
 func (n *Node) restoreLoginsLocked() {
-	for _, l := range n.state.ISCSI.Logins {
+	for _, l := range slices.Clone(n.state.ISCSI.Logins) { // a login is remembered anew
 		if n.connectedLocked(l.IQN) {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/csi-windows/csi-windows/internal/filelock"
 	"github.com/csi-windows/csi-windows/sim/internal/folder"
 	"github.com/csi-windows/csi-windows/sim/tree"
 	"github.com/csi-windows/csi-windows/winos/cim"
@@ -87,9 +88,9 @@ var (
 // another node has open is refused.
 func Open(_ context.Context, config Config) (*Node, error) {
 	if err := config.complete(); err != nil {
-		return nil, fmt.Errorf("open node: %w", err)
+		return nil, fmt.Errorf("open node %s: %w", config.Dir, err)
 	}
-	lock, err := folder.Lock(filepath.Join(config.Dir, lockFile))
+	lock, err := filelock.Lock(filepath.Join(config.Dir, lockFile))
 	if err != nil {
 		return nil, fmt.Errorf("open node %s: %w", config.Dir, err)
 	}
@@ -133,6 +134,9 @@ func (c *Config) complete() error {
 		if *polls == 0 {
 			*polls = 2
 		}
+	}
+	if err := folder.CheckOwn(dir, stateFile, filesFile, lockFile, disksFolder, driveRoots); err != nil {
+		return err
 	}
 	return os.MkdirAll(filepath.Join(dir, disksFolder), 0o755)
 }

@@ -119,7 +119,7 @@ func TestProcessKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := CopyMedium(filepath.Join(n.config.Dir, disksFolder, "system.img"), filepath.Join(left, disksFolder, "system.img")); err != nil {
+	if err := CopyMedium(context.Background(), filepath.Join(n.config.Dir, disksFolder, "system.img"), filepath.Join(left, disksFolder, "system.img")); err != nil {
 		t.Fatal(err)
 	}
 	again := openNode(t, Config{Dir: left})

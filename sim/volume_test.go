@@ -297,14 +297,14 @@ func TestMirror(t *testing.T) {
 	must(os.MkdirAll(filepath.Join(from, "d", "e"), 0o755))
 	must(os.WriteFile(filepath.Join(from, "d", "f"), []byte("1"), 0o400))
 	must(os.Symlink(outside, filepath.Join(from, "link")))
-	must(mirror(from, to))
+	must(mirror(context.Background(), from, to))
 	if text, err := os.Readlink(filepath.Join(to, "link")); err != nil || text != outside {
 		t.Fatalf("link: %q, %v", text, err)
 	}
 	must(os.RemoveAll(filepath.Join(from, "d")))
 	must(os.WriteFile(filepath.Join(from, "d"), []byte("file now"), 0o600))
 	must(os.Remove(filepath.Join(from, "link")))
-	must(mirror(from, to))
+	must(mirror(context.Background(), from, to))
 	if data, err := os.ReadFile(filepath.Join(to, "d")); err != nil || string(data) != "file now" {
 		t.Fatalf("%q, %v", data, err)
 	}

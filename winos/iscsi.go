@@ -134,9 +134,9 @@ func (o *OS) targetRows(ctx context.Context, portal host.TargetPortal) ([]target
 	return targetTable.Associated(ctx, o.session, row.Path, "MSFT_iSCSITargetToiSCSITargetPortal")
 }
 
-// Connect logs in, not persistently: the default of IsPersistent differs between
-// builds, and a persistent login comes back by itself after a restart of the
-// node. Source: MSFT_iSCSITarget.Connect.
+// Connect logs in. IsPersistent is always given: its default differs between builds,
+// and a persistent login comes back by itself after a restart of the node. Source:
+// MSFT_iSCSITarget.Connect.
 func (o *OS) Connect(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error {
 	in, err := portalValues(portal)
 	if err != nil {
@@ -147,7 +147,7 @@ func (o *OS) Connect(ctx context.Context, portal host.TargetPortal, iqn string, 
 		return failAs(host.KindInvalid, "Connect", iqn, fmt.Errorf("unknown kind of authentication %d", options.AuthType))
 	}
 	in["NodeAddress"] = iqn
-	in["IsPersistent"] = false
+	in["IsPersistent"] = options.Persistent
 	in["AuthenticationType"] = authentication
 	if options.AuthType != host.AuthNone {
 		in["ChapSecret"] = options.ChapSecret

@@ -41,6 +41,25 @@ func (o *OS) findSession(ctx context.Context, op, id string) (sessionRow, error)
 	return rows[0], nil
 }
 
+// RegisterSession makes a session persistent. Source: MSFT_iSCSISession.Register.
+func (o *OS) RegisterSession(ctx context.Context, id string, options host.ConnectOptions) error {
+	in := cim.Values{}
+	if options.AuthType != host.AuthNone {
+		in["ChapSecret"] = options.ChapSecret
+		if options.ChapUsername != "" {
+			in["ChapUsername"] = options.ChapUsername
+		}
+	}
+	row, err := o.findSession(ctx, "RegisterSession", id)
+	if err == nil {
+		_, err = o.call(ctx, sessionTable, row.Path, "Register", in)
+	}
+	if err != nil {
+		return failISCSI("RegisterSession", id, withoutSecrets(err, options.ChapSecret))
+	}
+	return nil
+}
+
 // UnregisterSession removes the persistent entry of a session. Source:
 // MSFT_iSCSISession.Unregister.
 func (o *OS) UnregisterSession(ctx context.Context, id string) error {

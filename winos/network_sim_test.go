@@ -166,6 +166,42 @@ func TestC052_LoginIsNotPersistent(t *testing.T) {
 	isTrue(t, err == nil && len(sessions) == 0, "sessions after a restart %+v, %v", sessions, err)
 }
 
+func TestC052_LoginIsPersistentWhenAsked(t *testing.T) {
+	t.Parallel()
+	const good = "targetsecret"
+	node, os := newNode(t, sim.Config{ServicePolls: -1})
+	newTarget(t, node, sim.ISCSITarget{ChapUser: "u", ChapSecret: good})
+	must(t, os.AddTargetPortal(t.Context(), portal))
+	options := host.ConnectOptions{AuthType: host.AuthOneWayCHAP, ChapUsername: "u", ChapSecret: good}
+	wantKind(t, os.RegisterSession(t.Context(), "no such session", options), host.KindNotFound)
+	check := func(when string, count int, persistent bool) {
+		t.Helper()
+		sessions, err := os.Sessions(t.Context())
+		isTrue(t, err == nil && len(sessions) == count && (count == 0 || sessions[0].Persistent == persistent), "sessions %s %+v, %v", when, sessions, err)
+		for _, session := range sessions {
+			must(t, os.RegisterSession(t.Context(), session.ID, options))
+			must(t, os.UnregisterSession(t.Context(), session.ID))
+			must(t, os.RegisterSession(t.Context(), session.ID, options))
+		}
+	}
+	restart := func() {
+		must(t, node.Reboot(t.Context()))
+		must(t, node.StartService(t.Context(), "MSiSCSI")) // who brings back what is persistent
+	}
+	must(t, os.Connect(t.Context(), portal, iqn, options))
+	check("after a login", 1, false)
+	restart()
+	check("after a restart", 1, true)
+	sessions, err := os.Sessions(t.Context())
+	must(t, err)
+	must(t, os.UnregisterSession(t.Context(), sessions[0].ID))
+	must(t, os.Disconnect(t.Context(), sessions[0].ID))
+	options.Persistent = true
+	must(t, os.Connect(t.Context(), portal, iqn, options))
+	restart()
+	check("after a persistent login and a restart", 1, true)
+}
+
 func TestC050_CHAP(t *testing.T) {
 	t.Parallel()
 	const good, initiator = "targetsecret", "initiatorsecret"

@@ -112,6 +112,17 @@ func (o *OS) ProbeRemote(ctx context.Context, remotePath string) error {
 	return nil
 }
 
+// RemoteStats returns size and free bytes of the share that holds a remote path.
+// Windows wants the path with a final backslash. Source: GetDiskFreeSpaceExW.
+func (o *OS) RemoteStats(ctx context.Context, remotePath string) (totalBytes, freeBytes int64, err error) {
+	total, free, err := o.api.DiskFreeSpace(ctx, withBackslash(extendedPath(remotePath)))
+	if err != nil {
+		return 0, 0, failSMB("RemoteStats", remotePath, err, false)
+	}
+	totalBytes, freeBytes = sizesOf(total, free)
+	return totalBytes, freeBytes, nil
+}
+
 // failSMB sorts a failure by its system error number, by whichever way it came,
 // and tells what to look at.
 func failSMB(op, object string, err error, privacy bool) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/csi-windows/csi-windows/agent"
@@ -163,7 +164,15 @@ func (o *OS) VolumeStats(ctx context.Context, id string) (totalBytes, freeBytes 
 	if err != nil {
 		return 0, 0, fail("VolumeStats", id, err)
 	}
-	return int64(total), int64(free), nil
+	totalBytes, freeBytes = sizesOf(total, free)
+	return totalBytes, freeBytes, nil
+}
+
+// sizesOf makes sizes of what Windows answers. There are file servers that say
+// 2^63 bytes or more for no limit, and more free bytes than there are bytes at all.
+func sizesOf(total, free uint64) (totalBytes, freeBytes int64) {
+	total = min(total, math.MaxInt64)
+	return int64(total), int64(min(free, total))
 }
 
 // ReadVolume reads raw bytes of a volume.

@@ -1,6 +1,8 @@
 package winos_test
 
 import (
+	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -216,4 +218,39 @@ func TestErrorsKeepTheirCode(t *testing.T) {
 	err := os.InitializeDisk(t.Context(), number)
 	code, ok := cim.ReturnCode(err)
 	isTrue(t, ok && code == 41001 && strings.Contains(err.Error(), "disk already initialized"), "error %v", err)
+}
+
+// endlessAPI is a node whose volumes and shares have the space that a server tells.
+type endlessAPI struct {
+	*sim.Node
+	total, free uint64
+}
+
+func (a endlessAPI) DiskFreeSpace(context.Context, string) (totalBytes, freeBytes uint64, err error) {
+	return a.total, a.free, nil
+}
+
+// There are servers that tell 2^63 bytes and more, and such that tell more free bytes,
+// those of the medium, than bytes, those of a quota.
+func TestSizesAreNeverNegative(t *testing.T) {
+	t.Parallel()
+	node, _ := newNode(t, sim.Config{})
+	for _, test := range []struct {
+		total, free         uint64
+		wantTotal, wantFree int64
+	}{
+		{1 << 63, 1<<63 - 1, math.MaxInt64, math.MaxInt64},
+		{math.MaxUint64, math.MaxUint64, math.MaxInt64, math.MaxInt64},
+		{5, 6, 5, 5},
+		{6, 5, 6, 5},
+	} {
+		os := newOS(node, endlessAPI{node, test.total, test.free})
+		for name, ask := range map[string]func(context.Context, string) (int64, int64, error){
+			noVolume: os.VolumeStats, `\\srv\share`: os.RemoteStats,
+		} {
+			total, free, err := ask(t.Context(), name)
+			must(t, err)
+			isTrue(t, total == test.wantTotal && free == test.wantFree, "%s with %+v: %d, %d", name, test, total, free)
+		}
+	}
 }

@@ -16,6 +16,9 @@ const (
 	GroupSystem     = "system"
 	// GroupExtension is our own group; see docs/decisions/0001-extension-group.md.
 	GroupExtension = "extension"
+	// GroupNode is our own too: the tasks of package node, one call for each node
+	// call of CSI; see docs/decisions/0009-node-tasks-beside-the-primitives.md.
+	GroupNode = "node"
 )
 
 // API is one group in one version: what one pipe serves.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -69,6 +68,7 @@ func (p *pipeServer) handle(ctx context.Context, m *method, call Call, decode fu
 	var answer proto.Message
 	if err == nil {
 		answer, err = p.limited(ctx, m, request, from)
+		err = conceal(err, request)
 	}
 	if err == nil {
 		duration := time.Since(started)
@@ -95,32 +95,13 @@ func (p *pipeServer) limited(ctx context.Context, m *method, request proto.Messa
 	caller := host.Caller{PID: from.pid, Image: from.image}
 	bounded, end := withTimeout(ctx, p.limits.CallTimeout)
 	defer end()
-	if bounded == ctx { // the client's deadline, at which gRPC lets it go
+	switch {
+	case p.version.api.Group == GroupNode:
+		defer f.watchTask(ctx, bounded, m)()
+	case bounded == ctx: // the client's deadline, at which gRPC lets it go
 		caller.Leave = f.leave
 	}
 	return m.serve(host.WithCaller(bounded, caller), p.site, request)
-}
-
-// flight is a call in progress.
-type flight struct {
-	pipe *pipeServer
-	left atomic.Bool
-}
-
-// leave notes that the client has gone, so that the call takes nobody's place,
-// although it goes on.
-func (f *flight) leave() {
-	f.left.Store(true)
-	f.pipe.calls.Add(-1)
-	f.pipe.hung.Add(1)
-}
-
-func (f *flight) end() {
-	if f.left.Load() {
-		f.pipe.hung.Add(-1)
-		return
-	}
-	f.pipe.calls.Add(-1)
 }
 
 // errTooManyCalls is a call beyond Limits.MaxConcurrentCallsPerPipe.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-//go:generate go run ./internal/apidoc -host ../host -out ../docs/api
+//go:generate go run ./internal/apidoc -contracts ../host,../node -out ../docs/api
 
 // Description is what one method of one version looks like on the wire, for
 // documents and tests.
@@ -20,10 +20,20 @@ type Description struct {
 	Path string
 	// Op is the canonical name of what the method does: the newest version's.
 	Op string
-	// Request and Response are the fields, e.g. "uint32 disk_number = 1".
+	// Request and Response are the fields, e.g. "uint32 disk_number = 1". Secrets
+	// are marked.
 	Request, Response []string
+	// Messages are the messages in request and response, in the order in which they
+	// are met.
+	Messages []Message
 	// OldRequest and OldResponse say that the bytes differ from the newest version's.
 	OldRequest, OldResponse bool
+}
+
+// Message is a message within others.
+type Message struct {
+	Name   string
+	Fields []string
 }
 
 // Name is the method's own name, the last part of Path.
@@ -36,31 +46,55 @@ func Describe() []Description {
 		for _, m := range v.methods {
 			all = append(all, Description{
 				API: v.api, Path: "/" + v.serviceName() + "/" + m.name, Op: m.op,
-				Request: fields(m.request, m.job.newRequest), OldRequest: m.request != nil,
-				Response: fields(m.response, m.job.newResponse), OldResponse: m.response != nil,
+				Request: fields(descriptorOf(m.newRequest)), OldRequest: m.request != nil,
+				Response: fields(descriptorOf(m.newResponse)), OldResponse: m.response != nil,
+				Messages: messagesIn(descriptorOf(m.newResponse), messagesIn(descriptorOf(m.newRequest), nil)),
 			})
 		}
 	}
 	return all
 }
 
-// fields prints the fields of a message, in the order of their numbers.
-func fields(old *shape, newest func() proto.Message) []string {
-	create := newest
-	if old != nil {
-		create = old.new
+func descriptorOf(create func() proto.Message) protoreflect.MessageDescriptor {
+	return create().ProtoReflect().Descriptor()
+}
+
+// messagesIn adds the messages within a message to those found before.
+func messagesIn(m protoreflect.MessageDescriptor, found []Message) []Message {
+	for _, f := range sortedFields(m) {
+		if f.IsMap() {
+			f = f.MapValue()
+		}
+		inner := f.Message()
+		if inner == nil || slices.ContainsFunc(found, func(m Message) bool { return m.Name == string(inner.Name()) }) {
+			continue
+		}
+		found = messagesIn(inner, append(found, Message{string(inner.Name()), fields(inner)}))
 	}
-	declared := create().ProtoReflect().Descriptor().Fields()
+	return found
+}
+
+// fields prints the fields of a message, in the order of their numbers.
+func fields(m protoreflect.MessageDescriptor) []string {
+	var texts []string
+	for _, f := range sortedFields(m) {
+		text := fmt.Sprintf("%s %s = %d", typeName(f), f.Name(), f.Number())
+		if isSecret(f) {
+			text += " (secret)"
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func sortedFields(m protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	declared := m.Fields()
 	sorted := make([]protoreflect.FieldDescriptor, declared.Len())
 	for i := range sorted {
 		sorted[i] = declared.Get(i)
 	}
 	slices.SortFunc(sorted, func(a, b protoreflect.FieldDescriptor) int { return cmp.Compare(a.Number(), b.Number()) })
-	texts := make([]string, len(sorted))
-	for i, f := range sorted {
-		texts[i] = fmt.Sprintf("%s %s = %d", typeName(f), f.Name(), f.Number())
-	}
-	return texts
+	return sorted
 }
 
 // typeName writes a field's type as a .proto file does.

@@ -29,7 +29,7 @@ func serviceOf(t *testing.T, row wire.Row) protoreflect.ServiceDescriptor {
 func upstreamRows() []wire.Row {
 	var rows []wire.Row
 	for _, row := range wire.Rows() {
-		if row.API.Group != wire.GroupExtension {
+		if row.API.Group != wire.GroupExtension && row.API.Group != wire.GroupNode {
 			rows = append(rows, row)
 		}
 	}

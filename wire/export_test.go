@@ -1,6 +1,10 @@
 package wire
 
-import "google.golang.org/protobuf/proto"
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
 
 // Row is a row of the table for tests of other packages.
 type Row struct {
@@ -41,6 +45,13 @@ func Rows() []Row {
 		}
 	}
 	return rows
+}
+
+// WithTaskGrace returns the limits with another time until a node task that goes on
+// is reported.
+func (l Limits) WithTaskGrace(grace time.Duration) Limits {
+	l.taskGrace = grace
+	return l
 }
 
 // CheckPairing is checkPairing.

@@ -88,6 +88,11 @@ func getLink(ctx context.Context, s *site, q *wirepb.GetLinkRequest) (*wirepb.Ge
 	return &wirepb.GetLinkResponse{Kind: text(string(link.Kind)), Target: text(link.Target)}, err
 }
 
+func getPathStats(ctx context.Context, s *site, q *wirepb.GetPathStatsRequest) (*wirepb.GetPathStatsResponse, error) {
+	stats, err := s.host.GetPathStats(ctx, q.GetPath())
+	return &wirepb.GetPathStatsResponse{TotalBytes: stats.TotalBytes, UsedBytes: stats.UsedBytes}, err
+}
+
 func listSmbGlobalMappings(ctx context.Context, s *site, _ *wirepb.ListSmbGlobalMappingsRequest) (*wirepb.ListSmbGlobalMappingsResponse, error) {
 	mappings, err := s.host.ListSmbGlobalMappings(ctx)
 	if err != nil {
@@ -113,4 +118,16 @@ func listTargets(ctx context.Context, s *site, _ *wirepb.ListTargetsRequest) (*w
 		answer[i] = &wirepb.TargetInfo{Iqn: text(target.IQN), IsConnected: target.Connected, DiskNumbers: target.DiskNumbers}
 	}
 	return &wirepb.ListTargetsResponse{Targets: answer}, nil
+}
+
+func connectTargetWith(ctx context.Context, s *site, q *wirepb.ConnectTargetWithRequest) (*wirepb.ConnectTargetWithResponse, error) {
+	portal, err := targetPortal("ConnectTarget", q.GetTargetPortal())
+	if err != nil {
+		return nil, err
+	}
+	options := host.ConnectOptions{
+		AuthType: host.AuthType(q.GetAuthType()), ChapUsername: q.GetChapUsername(), ChapSecret: q.GetChapSecret(),
+		Persistent: q.GetIsPersistent(),
+	}
+	return &wirepb.ConnectTargetWithResponse{}, s.host.ConnectTarget(ctx, portal, q.GetIqn(), options)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/node"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
 
@@ -20,6 +21,8 @@ type Limits struct {
 	MaxConnectionsPerPipe     int           // at it, silent ones make room, else more are closed at once; 256
 	CallTimeout               time.Duration // for calls without a shorter deadline; 10 minutes
 	ConnectTimeout            time.Duration // for a connection to become one of gRPC; 10 seconds
+
+	taskGrace time.Duration // tests set it; taskGrace
 }
 
 func (l Limits) withDefaults() Limits {
@@ -28,6 +31,7 @@ func (l Limits) withDefaults() Limits {
 	defaultTo(&l.MaxConnectionsPerPipe, 256)
 	defaultTo(&l.CallTimeout, 10*time.Minute)
 	defaultTo(&l.ConnectTimeout, 10*time.Second)
+	defaultTo(&l.taskGrace, taskGrace)
 	return l
 }
 
@@ -40,15 +44,16 @@ func defaultTo[T int | time.Duration](value *T, standard T) {
 // ServerConfig is what a Server is made of. Only Host is needed.
 type ServerConfig struct {
 	Host     host.Host
+	Node     node.Node // nil: the group node cannot be served
 	Place    pipe.Place
-	APIs     []API  // what to serve; all when nil
+	APIs     []API  // what to serve; all that can be when nil
 	Version  string // of the program, for GetServerInfo
 	Logger   *slog.Logger
 	Limits   Limits
 	Observer Observer
 }
 
-// Server serves a host.Host on one pipe for each API.
+// Server serves a host.Host, and a node.Node if it has one, on one pipe for each API.
 type Server struct {
 	shared
 	place  pipe.Place
@@ -66,7 +71,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Host == nil {
 		return nil, errors.New("wire: a server needs a host")
 	}
-	versions, err := choose(cfg.APIs)
+	versions, err := choose(cfg.APIs, cfg.Node != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -81,18 +86,19 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	for _, v := range versions {
 		s.apis = append(s.apis, v.api)
 	}
-	s.site = &site{host: cfg.Host, version: cfg.Version, apis: s.apis}
+	s.site = &site{host: cfg.Host, node: cfg.Node, version: cfg.Version, apis: s.apis}
 	for _, v := range versions {
 		s.pipes = append(s.pipes, newPipeServer(v, s.shared))
 	}
 	return s, nil
 }
 
-// choose returns the rows of some APIs in table order.
-func choose(apis []API) ([]version, error) {
+// choose returns the rows of some APIs in table order. Only a server with node
+// tasks has their group.
+func choose(apis []API, tasks bool) ([]version, error) {
 	versions := table()
 	if apis == nil {
-		return versions, nil
+		return slices.DeleteFunc(versions, func(v version) bool { return v.api.Group == GroupNode && !tasks }), nil
 	}
 	if len(apis) == 0 {
 		return nil, errors.New("wire: no API to serve")
@@ -100,6 +106,9 @@ func choose(apis []API) ([]version, error) {
 	for _, api := range apis {
 		if !slices.ContainsFunc(versions, func(v version) bool { return v.api == api }) {
 			return nil, fmt.Errorf("wire: no such API: %s", api)
+		}
+		if api.Group == GroupNode && !tasks {
+			return nil, fmt.Errorf("wire: API %s needs node tasks", api)
 		}
 	}
 	return slices.DeleteFunc(versions, func(v version) bool { return !slices.Contains(apis, v.api) }), nil

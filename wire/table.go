@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/node"
 )
 
 // version is one API of the table and its methods.
@@ -50,8 +51,9 @@ func Op(request proto.Message) string {
 // site is what jobs work on.
 type site struct {
 	host    host.Host
-	version string // of the program
-	apis    []API  // what is served
+	node    node.Node // nil when its group is not served
+	version string    // of the program
+	apis    []API     // what is served
 }
 
 // message is the pointer type of a generated message.
@@ -86,7 +88,7 @@ func (m method) answers(s *shape) method { m.response = s; return m }
 // newest version.
 func table() []version {
 	versions := slices.Concat(diskVersions(), volumeVersions(), filesystemVersions(),
-		smbVersions(), iscsiVersions(), systemVersions(), extensionVersions())
+		smbVersions(), iscsiVersions(), systemVersions(), extensionVersions(), nodeVersions())
 	for _, v := range versions {
 		for i := range v.methods {
 			m := &v.methods[i]

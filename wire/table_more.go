@@ -48,7 +48,7 @@ func systemVersions() []version {
 	}
 }
 
-// extensionVersions is the group of our own.
+// extensionVersions is the group of our own that adds to the primitives.
 func extensionVersions() []version {
 	return []version{
 		{API{GroupExtension, "v1alpha1"}, "Extension", []method{
@@ -60,8 +60,26 @@ func extensionVersions() []version {
 			row("FormatVolumeWith", formatVolumeWith),
 			row("ListMounts", listMounts),
 			row("GetLink", getLink),
+			row("GetPathStats", getPathStats),
 			row("ListSmbGlobalMappings", listSmbGlobalMappings),
 			row("ListTargets", listTargets),
+			row("ConnectTargetWith", connectTargetWith),
+		}},
+	}
+}
+
+// nodeVersions is the group of our own that has the node tasks.
+func nodeVersions() []version {
+	return []version{
+		{API{GroupNode, "v1alpha1"}, "Node", []method{
+			row("Stage", stage),
+			row("Unstage", unstage),
+			row("Publish", publish),
+			row("Unpublish", unpublish),
+			row("Expand", expand),
+			row("Stats", stats),
+			row("Health", healthOf),
+			row("Info", info),
 		}},
 	}
 }

@@ -24,7 +24,7 @@ import (
 func serve(t *testing.T, h *wiretest.Host) pipe.Place {
 	t.Helper()
 	place := wiretest.Place(t)
-	wiretest.Serve(t, wire.ServerConfig{Host: h, Place: place})
+	wiretest.Serve(t, wire.ServerConfig{Host: h, Node: &wiretest.Node{}, Place: place})
 	return place
 }
 

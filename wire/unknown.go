@@ -24,11 +24,25 @@ func checkPairingOf(m protoreflect.Message) error {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		field := fields.Get(i)
-		// Requests nest single messages only; maps and lists are for responses.
-		if field.Message() == nil || field.Cardinality() == protoreflect.Repeated || !m.Has(field) {
+		// Requests have no maps; those are for responses.
+		if field.Message() == nil || field.IsMap() || !m.Has(field) {
 			continue
 		}
-		if err := checkPairingOf(m.Get(field).Message()); err != nil {
+		if err := checkPairingOfField(field, m.Get(field)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPairingOfField checks the message of a field, or each in its list.
+func checkPairingOfField(field protoreflect.FieldDescriptor, value protoreflect.Value) error {
+	if !field.IsList() {
+		return checkPairingOf(value.Message())
+	}
+	list := value.List()
+	for i := range list.Len() {
+		if err := checkPairingOf(list.Get(i).Message()); err != nil {
 			return err
 		}
 	}

@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/cmd/internal/flagvalue"
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
@@ -80,21 +81,21 @@ func newFlagSet(c *config, env environment) *flag.FlagSet {
 	fs := flag.NewFlagSet("csi-proxy", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&c.KubeletPath, "kubelet-path", defaultKubeletPath, "kubelet's folder on the node; paths outside the working folders are refused")
-	fs.Var(listValue{items: &c.WorkingDirs}, "working-dir", "one more working folder; may be repeated")
+	fs.Var(flagvalue.List{Items: &c.WorkingDirs}, "working-dir", "one more working folder; may be repeated")
 	fs.BoolVar(&c.RequirePrivacy, "require-privacy", true, "demand encryption of SMB mappings; switch off only for servers that cannot encrypt")
 	fs.StringVar(&c.MetricsAddress, "metrics-bind-address", "", "address to serve Prometheus metrics on, such as 127.0.0.1:9750; empty for none")
 	fs.BoolVar(&c.WindowsService, "windows-service", false, "run under the Windows service control manager")
 
 	fs.StringVar(&c.Host, "host", defaultHost, "node to serve: windows (this machine) or sim (a simulated node)")
-	fs.StringVar(&c.SimDir, "sim-dir", "", "folder with the state of the simulated node; made when missing")
+	fs.StringVar(&c.SimDir, "sim-dir", "", "folder with the state of the simulated node; made when missing, and refused when it holds something else")
 	fs.Var(driveValue(c.SimDrives), "sim-drive", "map a drive of the simulated node onto a folder, such as C=/srv/node; may be repeated")
 	fs.StringVar(&c.SimControl, "sim-control", "", "where the simulated node is controlled: a loopback address such as 127.0.0.1:9751, or off Windows the path of a socket; empty for none")
 
 	fs.StringVar(&c.SocketDir, "socket-dir", pipe.DefaultDir, "off Windows: folder for the sockets that stand for the pipes")
 	fs.Var(apiValue{&c.APIs}, "api", "API versions to serve, such as disk/v1,volume/*; all when not given")
-	fs.Var(listValue{items: &c.PipeAccess, commas: true}, "pipe-access", "SID that may use the pipes besides SYSTEM and Administrators; may be repeated")
-	fs.Var(durationValue{&c.GraceTime, 0, maxGraceTime}, "grace-period", "how long calls in flight may go on after a stop")
-	fs.Var(durationValue{&c.CallTime, minCallTime, maxCallTime}, "call-timeout", "longest time of one call, whatever deadline its caller set")
+	fs.Var(flagvalue.List{Items: &c.PipeAccess, Commas: true}, "pipe-access", "SID that may use the pipes besides SYSTEM and Administrators; may be repeated")
+	fs.Var(flagvalue.Duration{Value: &c.GraceTime, Min: 0, Max: maxGraceTime}, "grace-period", "how long calls in flight may go on after a stop")
+	fs.Var(flagvalue.Duration{Value: &c.CallTime, Min: minCallTime, Max: maxCallTime}, "call-timeout", "longest time of one call, whatever deadline its caller set")
 	fs.Var(countValue{&c.LogFiles, 1, maxLogFiles}, "log-file-max-count", "how many files of a log are kept, full ones (.1, .2 …) included")
 	fs.BoolVar(&c.ShowVersion, "version", false, "print the version and exit")
 	return fs
@@ -110,7 +111,7 @@ func parseConfig(args []string, env environment, more *flag.FlagSet) (*config, e
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, &usageError{err}
+		return nil, &usageError{flagvalue.WithHelp(err, "csi-proxy -help")}
 	}
 	if c.ShowVersion {
 		return c, nil // asks for nothing that the rest could be wrong for
@@ -169,7 +170,7 @@ func (c *config) check(given map[string]bool, env environment) error {
 	return errors.Join(
 		c.checkWorkingDirs(),
 		c.checkSockets(env),
-		checkAddress("metrics-bind-address", c.MetricsAddress),
+		flagvalue.CheckAddress("-metrics-bind-address", c.MetricsAddress),
 		checkControlAddress("sim-control", c.SimControl),
 		checkEach("pipe-access", c.PipeAccess, sidPattern.MatchString, "is no SID such as S-1-5-32-545"),
 	)
@@ -177,6 +178,12 @@ func (c *config) check(given map[string]bool, env environment) error {
 
 // roots returns the folders of the node that callers may use, kubelet's first.
 func (c *config) roots() []string { return append([]string{c.KubeletPath}, c.WorkingDirs...) }
+
+// tasksFolder is the folder of the node tasks' own, where kubelet keeps those of
+// plugins.
+func (c *config) tasksFolder() string {
+	return strings.TrimRight(c.KubeletPath, `\/`) + `\plugins\csi-windows`
+}
 
 // checkWorkingDirs asks the agent whether it would accept each folder.
 func (c *config) checkWorkingDirs() error {
@@ -211,28 +218,13 @@ type systemDriveOnly struct{ agent.OS }
 // SystemDrive returns the letter that most nodes use; the judgement does not depend on it.
 func (systemDriveOnly) SystemDrive() byte { return 'C' }
 
-// checkAddress accepts an empty address or host:port.
-func checkAddress(flagName, address string) error {
-	if address == "" {
-		return nil
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("-%s: %q is not HOST:PORT", flagName, address)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("-%s: port %q must be from 0 to 65535", flagName, port)
-	}
-	return nil
-}
-
 // checkControlAddress accepts, besides, the path of a socket. Who controls the
 // simulated node controls everything, so a host has to be a loopback one.
 func checkControlAddress(flagName, address string) error {
 	if filepath.IsAbs(address) {
 		return nil
 	}
-	if err := checkAddress(flagName, address); err != nil || address == "" {
+	if err := flagvalue.CheckAddress("-"+flagName, address); err != nil || address == "" {
 		return err
 	}
 	hostname, _, _ := net.SplitHostPort(address) // was split a moment ago

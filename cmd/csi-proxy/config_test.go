@@ -103,7 +103,7 @@ func TestParseConfigNamesFlagAndLimit(t *testing.T) {
 		"-api=":                        {"-api"},
 		"-pipe-access=Everyone":        {"-pipe-access", "Everyone"},
 		"extra":                        {"extra"},
-		"-no-such-flag":                {"no-such-flag"},
+		"-no-such-flag":                {"unknown flag -no-such-flag", "csi-proxy -help"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()

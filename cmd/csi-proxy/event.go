@@ -82,27 +82,45 @@ type event struct {
 // events hand what happens to an event log. A nil *events is of a program that has
 // none, and does nothing.
 type events struct {
-	queue chan event
-	ended chan struct{}
+	queue   chan event // never closed: a hung call may come back at any time
+	closing chan struct{}
+	ended   chan struct{}
 }
 
 // newEvents takes the writer over.
 func newEvents(writer eventWriter) *events {
-	e := &events{queue: make(chan event, eventsMax), ended: make(chan struct{})}
+	e := &events{queue: make(chan event, eventsMax), closing: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(e.ended)
-		for next := range e.queue {
-			write := [...]func(uint32, string) error{levelInfo: writer.Info, levelWarning: writer.Warning, levelError: writer.Error}
-			_ = write[next.id.level()](uint32(next.id), next.text) // there is nowhere else to tell it
-		}
+		e.writeTo(writer)
 		_ = writer.Close()
 	}()
 	return e
 }
 
-// report hands on one event. It never waits.
+// writeTo writes events as they come, and those that still wait when it is closed.
+func (e *events) writeTo(writer eventWriter) {
+	write := func(next event) {
+		by := [...]func(uint32, string) error{levelInfo: writer.Info, levelWarning: writer.Warning, levelError: writer.Error}
+		_ = by[next.id.level()](uint32(next.id), next.text) // there is nowhere else to tell it
+	}
+	for {
+		select {
+		case next := <-e.queue:
+			write(next)
+		case <-e.closing:
+			for len(e.queue) > 0 { // nothing else takes from it
+				write(<-e.queue)
+			}
+			return
+		}
+	}
+}
+
+// report hands on one event. It never waits. After close it does nothing: a call of
+// the operating system that hung may come back when everything else has ended.
 func (e *events) report(id eventID, format string, args ...any) {
-	if e == nil {
+	if e == nil || e.isClosing() {
 		return
 	}
 	text := fmt.Sprintf(format, args...)
@@ -132,12 +150,22 @@ func (e *events) reportEnd(err error) {
 	}
 }
 
-// close waits a moment for the last events. Nothing may be reported after it.
+// isClosing says whether close was called.
+func (e *events) isClosing() bool {
+	select {
+	case <-e.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// close waits a moment for the last events. It may be called once.
 func (e *events) close() {
 	if e == nil {
 		return
 	}
-	close(e.queue)
+	close(e.closing)
 	select {
 	case <-e.ended:
 	case <-time.After(eventsCloseTime):

@@ -131,6 +131,31 @@ func TestEventLogThatHangs(t *testing.T) {
 	}
 }
 
+// A call that hung may come back while the program ends, or after that: its worker
+// goes on by itself.
+func TestHungCallComesBackAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	var recorded recordedEvents
+	all := newEvents(&recorded)
+	observer := hangs{nil, all}
+	started, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		close(started)
+		for range 1000 {
+			observer.HungCallEnded("disk.v1.Format", "disk 1", time.Minute)
+		}
+	}()
+	<-started
+	all.close()
+	<-ended
+	before := len(recorded.all())
+	observer.HungCallEnded("disk.v1.Format", "disk 1", time.Minute)
+	if after := recorded.all(); len(after) != before || !recorded.closed {
+		t.Errorf("%d events, then %d; closed %v", before, len(after), recorded.closed)
+	}
+}
+
 // What hangs is seen by an operator, and so is its end.
 func TestHungCallIsAnEvent(t *testing.T) {
 	t.Parallel()

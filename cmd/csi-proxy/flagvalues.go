@@ -7,42 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/csi-windows/csi-windows/wire"
 )
-
-// listValue is a flag that may be given several times. With commas set, one
-// value may hold several items.
-type listValue struct {
-	items  *[]string
-	commas bool
-}
-
-// String prints the items as they are given.
-func (v listValue) String() string {
-	if v.items == nil {
-		return ""
-	}
-	return strings.Join(*v.items, ",")
-}
-
-// Set adds one value.
-func (v listValue) Set(value string) error {
-	items := []string{value}
-	if v.commas {
-		items = strings.Split(value, ",")
-	}
-	for _, item := range items {
-		if item == "" {
-			return errors.New("must not be empty")
-		}
-		if !slices.Contains(*v.items, item) {
-			*v.items = append(*v.items, item)
-		}
-	}
-	return nil
-}
 
 // apiValue is a list of API versions: disk/v1, or volume/* for a whole group.
 type apiValue struct{ apis *[]wire.API }
@@ -102,33 +69,6 @@ func (v driveValue) Set(value string) error {
 		return fmt.Errorf("drive %s is given twice", name)
 	}
 	v[name[0]] = folder
-	return nil
-}
-
-// durationValue is a duration between two limits, both included.
-type durationValue struct {
-	duration *time.Duration
-	min, max time.Duration
-}
-
-// String prints the duration.
-func (v durationValue) String() string {
-	if v.duration == nil {
-		return ""
-	}
-	return v.duration.String()
-}
-
-// Set parses and checks the duration.
-func (v durationValue) Set(value string) error {
-	d, err := time.ParseDuration(value)
-	if err != nil {
-		return fmt.Errorf("want a duration such as 30s, from %s to %s", v.min, v.max)
-	}
-	if d < v.min || d > v.max {
-		return fmt.Errorf("must be from %s to %s", v.min, v.max)
-	}
-	*v.duration = d
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 func openSim(ctx context.Context, c *config, log *slog.Logger) (*node, error) {
 	simulated, err := sim.Open(ctx, sim.Config{Dir: c.SimDir, Drives: c.SimDrives, Logger: log})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-sim-dir: %w", err)
 	}
 	stopControl, err := startControl(ctx, c.SimControl, simulated, log)
 	if err != nil {

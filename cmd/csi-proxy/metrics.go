@@ -1,26 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"net"
-	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc/codes"
 
-	"github.com/csi-windows/csi-windows/cmd/internal/version"
 	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/wire"
 )
-
-// metricsCloseTime is how long a scrape may go on after a stop.
-const metricsCloseTime = time.Second
 
 // metrics counts calls on a registry of its own.
 type metrics struct {
@@ -31,7 +19,8 @@ type metrics struct {
 	hung     prometheus.Gauge
 }
 
-// newMetrics registers every metric; docs/operations.md describes them.
+// newMetrics registers every metric but those that each program has;
+// docs/operations.md describes them.
 func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -53,14 +42,7 @@ func newMetrics() *metrics {
 			Help: "Operating system calls that outlived the deadline of their call and still run.",
 		}),
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        "csi_proxy_build_info",
-		Help:        "Always 1; the labels say which build this is.",
-		ConstLabels: prometheus.Labels{"version": version.Number(), "goversion": runtime.Version()},
-	})
-	build.Set(1)
-	m.registry.MustRegister(m.calls, m.seconds, m.inFlight, m.hung, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.calls, m.seconds, m.inFlight, m.hung)
 	return m
 }
 
@@ -85,33 +67,6 @@ func (m *metrics) watchSession(session cim.Session) {
 			Help: "Calls of WMI that did not come back in time.",
 		}, func() float64 { return float64(counting.Stats().HungTotal) }),
 	)
-}
-
-// serve answers scrapes at /metrics until ctx ends. It closes the listener.
-func (m *metrics) serve(ctx context.Context, listener net.Listener, log *slog.Logger) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	server := &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-	}
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(closed)
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), metricsCloseTime)
-		defer cancel()
-		if server.Shutdown(ending) != nil {
-			_ = server.Close()
-		}
-	})
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		log.Error("metrics are no longer served", "address", listener.Addr().String(), "error", err)
-	}
-	if !stop() {
-		<-closed
-	}
 }
 
 // CallStarted implements wire.Observer.

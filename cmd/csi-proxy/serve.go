@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/cmd/internal/scrape"
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
+	nodetasks "github.com/csi-windows/csi-windows/node"
 	"github.com/csi-windows/csi-windows/winos"
 	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/winos/win32"
@@ -120,7 +121,8 @@ func refuseSecondCopy(ctx context.Context, place pipe.Place, apis []wire.API) er
 	return nil
 }
 
-// newServer builds the agent for the node and the server before it.
+// newServer builds the agent for the node, the node tasks over it, and the server
+// before both.
 func (p *program) newServer(n *node, m *metrics, place pipe.Place) (*wire.Server, error) {
 	c, log := p.config, p.log
 	a, err := agent.New(winos.New(n.session, n.api, winos.Options{}), agent.Policy{
@@ -129,11 +131,18 @@ func (p *program) newServer(n *node, m *metrics, place pipe.Place) (*wire.Server
 	if err != nil {
 		return nil, err
 	}
+	tasks, err := nodetasks.New(a, nodetasks.Options{Folder: c.tasksFolder(), Logger: log, CallTimeout: c.CallTime})
+	if err != nil {
+		return nil, err
+	}
 	return wire.NewServer(wire.ServerConfig{
-		Host: a, Place: place, APIs: c.APIs, Version: version.Number(), Logger: log,
+		Host: a, Node: tasks, Place: place, APIs: c.APIs, Version: version.Number(), Logger: log,
 		Limits: wire.Limits{CallTimeout: c.CallTime}, Observer: m,
 	})
 }
+
+// metricsPrefix begins the names of all metrics.
+const metricsPrefix = "csi_proxy"
 
 // startMetrics serves metrics when an address is set. Without one it returns nil
 // metrics, which count nothing.
@@ -141,16 +150,12 @@ func startMetrics(ctx context.Context, c *config, log *slog.Logger) (m *metrics,
 	if c.MetricsAddress == "" {
 		return nil, func() {}, nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.MetricsAddress)
+	m = newMetrics()
+	stop, err = scrape.Start(ctx, c.MetricsAddress, m.registry, metricsPrefix, log)
 	if err != nil {
 		return nil, nil, fmt.Errorf("-metrics-bind-address: %w", err)
 	}
-	log.Info("metrics are served", "address", listener.Addr().String())
-	m = newMetrics()
-	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() { defer close(ended); m.serve(serving, listener, log) }()
-	return m, func() { cancel(); <-ended }, nil
+	return m, stop, nil
 }
 
 // serveUntilStop waits for ctx to end or a pipe to fail, then stops the server.

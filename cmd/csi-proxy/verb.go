@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/flagvalue"
 	"github.com/csi-windows/csi-windows/cmd/internal/service"
 )
 
@@ -68,7 +69,7 @@ func newVerbFlagSet(name string, c *verbConfig) *flag.FlagSet {
 	}
 	if name == "install" || name == "upgrade" {
 		fs.BoolVar(&c.Start, "start", true, "start the service")
-		fs.Var(durationValue{&c.StartWait, minStartWait, maxStartWait}, "start-wait", "how long the service may take to start before what ran before is restored")
+		fs.Var(flagvalue.Duration{Value: &c.StartWait, Min: minStartWait, Max: maxStartWait}, "start-wait", "how long the service may take to start before what ran before is restored")
 	}
 	if name == "status" {
 		fs.StringVar(&c.Output, "o", outputTable, "form of the output: table or json")
@@ -88,7 +89,7 @@ func parseVerb(name string, v verb, args []string, env environment) (*verbConfig
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, &usageError{fmt.Errorf("%s: %w", name, err)}
+		return nil, &usageError{fmt.Errorf("%s: %w", name, flagvalue.WithHelp(err, "csi-proxy "+name+" -help"))}
 	}
 	if err := c.check(own, env); err != nil {
 		return nil, &usageError{fmt.Errorf("%s: %w", name, err)}

@@ -75,7 +75,7 @@ func TestInstallRefusesFlags(t *testing.T) {
 		"install -grace-period=1h":              "install: invalid value",
 		"install -kubelet-path=x":               "-kubelet-path",
 		"install -host=sim":                     "-sim-dir",
-		"install -no-such-flag":                 "no-such-flag",
+		"install -no-such-flag":                 "csi-proxy -help",
 		"install -version":                      "-version",
 		"install -log_file=x":                   "-log_file: must be an absolute path",
 		"install -log_dir=x":                    "-log_dir: must be an absolute path",

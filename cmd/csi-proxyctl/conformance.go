@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/test/conformance"
 	"github.com/csi-windows/csi-windows/test/conformance/simnode"
@@ -106,6 +107,9 @@ func (c *conformanceOptions) run(cmd *cobra.Command, env environment, o *options
 		options.Observe = func(r conformance.Result) { printResult(env.Stdout, r) }
 	}
 	results, err := conformance.Run(ctx, bed, options)
+	if len(results) == 0 && errors.Is(err, client.ErrNoServer) {
+		return noServer(o.socketDir)
+	}
 	if c.form == formJSON && results != nil {
 		err = errors.Join(write(env.Stdout, formJSON, results, nil), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/csi-windows/csi-windows/client"
@@ -26,6 +27,16 @@ func openClient(socketDir string) (node, error) {
 		return nil, err
 	}
 	return &connection{c, place}, nil
+}
+
+// noServer is the failure of a command that found nobody at all. The pipes that were
+// tried are many, and all in one place.
+func noServer(socketDir string) error {
+	where := "the pipes of this machine"
+	if address, err := (pipe.Place{Dir: socketDir}).Address(wire.GroupDisk, "v1"); err == nil {
+		where = filepath.Dir(address)
+	}
+	return fmt.Errorf("no csi-proxy answers in %s: unavailable; is it running, is --socket-dir right?", where)
 }
 
 // APIs connects every group. A group that is not served has a row too; only when

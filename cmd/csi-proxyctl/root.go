@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
 	"github.com/csi-windows/csi-windows/host"
 )
@@ -62,6 +64,9 @@ func newRoot(env environment) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
+	})
 	root.PersistentFlags().StringVar(&o.socketDir, "socket-dir", "", "folder of the sockets of a csi-proxy off Windows")
 	root.PersistentFlags().DurationVar(&o.timeout, "timeout", defaultTimeout, "time for the whole command")
 	root.AddCommand(newGet(env, o), newConformance(env, o))
@@ -137,10 +142,12 @@ func show[T any](cmd *cobra.Command, env environment, o *options, what string, c
 	}
 	defer func() { _ = n.Close() }()
 	rows, err := list(ctx, n)
-	if host.IsKind(err, host.KindUnsupported) {
+	switch {
+	case errors.Is(err, client.ErrNoServer):
+		return noServer(o.socketDir)
+	case host.IsKind(err, host.KindUnsupported):
 		return fmt.Errorf("this csi-proxy cannot list %s: %w", what, err)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	return write(env.Stdout, o.form, rows, columns)

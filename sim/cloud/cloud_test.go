@@ -7,13 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ctx = context.Background()
 
@@ -253,7 +249,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a process that was killed leaves behind: a disk whose record is missing.
-	half := filepath.Join(dir, disksFolder, "half")
+	half := filepath.Join(dir, disksFolder, gone.ID)
 	if err := os.MkdirAll(half, 0o755); err != nil {
 		t.Fatal(err)
 	}

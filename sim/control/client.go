@@ -54,11 +54,14 @@ func call[R any](ctx context.Context, c *Client, method string, args ...any) (R,
 		return result, fmt.Errorf("control %s at %s: %w", method, c.address, err)
 	}
 	defer func() { _ = reply.Body.Close() }()
-	if reply.StatusCode != http.StatusOK {
-		return result, fmt.Errorf("control %s at %s: %s", method, c.address, reply.Status)
-	}
 	var out response
-	if err := json.NewDecoder(reply.Body).Decode(&out); err != nil {
+	err = json.NewDecoder(reply.Body).Decode(&out)
+	switch {
+	case reply.StatusCode != http.StatusOK && (err != nil || out.Error == nil):
+		return result, fmt.Errorf("control %s at %s: %s", method, c.address, reply.Status) // no control of ours
+	case reply.StatusCode != http.StatusOK:
+		return result, fmt.Errorf("control %s at %s: %w", method, c.address, out.Error.err())
+	case err != nil:
 		return result, fmt.Errorf("control %s: %w", method, err)
 	}
 	if out.Error != nil {

@@ -5,13 +5,17 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,9 +119,23 @@ func decode(args []json.RawMessage, into ...any) error {
 		return fmt.Errorf("%d arguments, want %d", len(args), len(into))
 	}
 	for i := range into {
-		if err := json.Unmarshal(args[i], into[i]); err != nil {
+		if err := decodeStrictly(bytes.NewReader(args[i]), into[i]); err != nil {
 			return fmt.Errorf("argument %d: %w", i, err)
 		}
+	}
+	return nil
+}
+
+// decodeStrictly reads one value. A field that is not known is an error: whoever
+// misspelt it would see a node that does something else than was asked for.
+func decodeStrictly(from io.Reader, into any) error {
+	decoder := json.NewDecoder(from)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("json: something follows the value")
 	}
 	return nil
 }
@@ -126,7 +144,17 @@ func decode(args []json.RawMessage, into ...any) error {
 func Handler(node sim.Controller) http.Handler {
 	table := methods()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, node, table[strings.TrimPrefix(r.URL.Path, "/")])
+		name := strings.TrimPrefix(r.URL.Path, "/")
+		run := table[name]
+		switch {
+		case run == nil:
+			refuse(w, http.StatusNotFound, "unknown method %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(table)), ", "))
+		case r.Method != http.MethodPost:
+			w.Header().Set("Allow", http.MethodPost)
+			refuse(w, http.StatusMethodNotAllowed, `%s %s: use POST with the body {"args":[…]}`, r.Method, name)
+		default:
+			answer(w, r, node, run)
+		}
 	})
 }
 
@@ -158,14 +186,21 @@ func ServeHandler(ctx context.Context, listener net.Listener, handler http.Handl
 	return err
 }
 
+// refuse answers a request that is for no method.
+func refuse(w http.ResponseWriter, code int, format string, args ...any) {
+	send(w, code, response{Error: &failure{Text: fmt.Sprintf(format, args...)}})
+}
+
+func send(w http.ResponseWriter, code int, out response) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(out) // the client is gone: nobody to tell
+}
+
 func answer(w http.ResponseWriter, r *http.Request, node sim.Controller, run handler) {
-	if run == nil || r.Method != http.MethodPost {
-		http.NotFound(w, r)
-		return
-	}
 	var in request
 	out := response{}
-	result, err := any(nil), json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMaxBytes)).Decode(&in)
+	result, err := any(nil), decodeStrictly(http.MaxBytesReader(w, r.Body, bodyMaxBytes), &in)
 	if err == nil {
 		result, err = run(r.Context(), node, in.Args)
 	}
@@ -175,6 +210,5 @@ func answer(w http.ResponseWriter, r *http.Request, node sim.Controller, run han
 	if err != nil {
 		out.Error = newFailure(err)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the client is gone: nobody to tell
+	send(w, http.StatusOK, out)
 }

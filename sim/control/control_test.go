@@ -3,7 +3,10 @@ package control
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -153,14 +156,57 @@ func TestErrorsKeepTheirType(t *testing.T) {
 	if err := c.AddFault(ctx, sim.Fault{Call: "x", Hook: func() {}}); err == nil {
 		t.Error("a hook crossed the process border")
 	}
-	if _, err := call[any](ctx, c, "Nope"); err == nil {
-		t.Error("unknown method answered")
+	if _, err := call[any](ctx, c, "Nope"); err == nil || !strings.Contains(err.Error(), "Nope") || !strings.Contains(err.Error(), "AttachDisk") {
+		t.Errorf("unknown method: %v, want one that names it and those that are known", err)
 	}
 	if _, err := call[any](ctx, c, "DetachDisk"); err == nil {
 		t.Error("missing argument accepted")
 	}
 	if _, err := call[any](ctx, c, "DetachDisk", "one"); err == nil {
 		t.Error("argument of the wrong type accepted")
+	}
+}
+
+// Whoever misspells something is told so, before anything is done.
+func TestWhatIsNotUnderstoodIsNamed(t *testing.T) {
+	t.Parallel()
+	n, _ := serve(t, filepath.Join(t.TempDir(), "c.sock"))
+	server := httptest.NewServer(Handler(n))
+	defer server.Close()
+	for _, c := range []struct {
+		verb, method, body string
+		code               int
+		want               []string
+	}{
+		{"POST", "AttachDisk", `{"args":[{"img":"/d"}]}`, http.StatusOK, []string{`\"img\"`}},
+		{"POST", "AttachDisk", `{"args":[{"sizeBytes":1073741824}]}`, http.StatusOK, []string{"image", "must not be empty"}},
+		{"POST", "AttachDisk", `{"arguments":[]}`, http.StatusOK, []string{`\"arguments\"`}},
+		{"POST", "SetISCSITarget", `{"args":[{"iqn":"iqn.x","luns":[{"img":"/d"}]}]}`, http.StatusOK, []string{`\"img\"`}},
+		{"POST", "HandleCount", `{"args":[]} {}`, http.StatusOK, []string{"follows"}},
+		{"POST", "AtachDisk", `{"args":[]}`, http.StatusNotFound, []string{`\"AtachDisk\"`, "AttachDisk", "Reboot"}},
+		{"GET", "Disks", "", http.StatusMethodNotAllowed, []string{"POST", "args"}},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.verb, server.URL+"/"+c.method, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(reply.Body)
+		_ = reply.Body.Close()
+		if err != nil || reply.StatusCode != c.code {
+			t.Errorf("%s %s: %s, %v; want %d", c.method, c.body, reply.Status, err, c.code)
+		}
+		for _, want := range append(c.want, `"error"`) {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s %s: %s; want %s in it", c.method, c.body, text, want)
+			}
+		}
+	}
+	if disks, err := n.Disks(t.Context()); err != nil || len(disks) != 1 {
+		t.Errorf("disks %v, %v; want the system disk alone", disks, err)
 	}
 }
 

@@ -10,16 +10,28 @@ import (
 // ErrInvalidName, ErrInvalidParameter for an empty target, errInvalidReparseData
 // for one that does not fit a reparse buffer, those of CreateFile.
 func (t *Tree) CreateSymlink(ctx context.Context, folder win32.Handle, name, target string, directory bool) error {
-	link := &Link{Tag: win32.TagSymlink, Folder: directory}
-	link.Substitute, link.Print, link.Relative = symlinkNames(target)
-	code := checkTarget(link)
+	link, code := encodedLink(target)
 	if code == 0 {
+		link.Folder = directory
 		code = cancelled(ctx)
 	}
 	if code == 0 {
 		code = t.createSymlink(ctx, folder, name, link)
 	}
 	return fail("CreateSymlink", name, code)
+}
+
+// encodedLink makes a link as winos/win32 does on Windows: it lays out the buffer by
+// itself, so that the limit of paths without a prefix does not hold for the target.
+func encodedLink(target string) (*Link, uint32) {
+	if target == "" {
+		return nil, win32.ErrInvalidParameter
+	}
+	buffer, err := win32.EncodeSymlink(target)
+	if err != nil {
+		return nil, errInvalidReparseData
+	}
+	return decodeReparse(buffer)
 }
 
 // checkTarget checks that a link's target makes a reparse buffer.

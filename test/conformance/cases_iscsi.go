@@ -116,6 +116,12 @@ func iscsiTarget(ctx context.Context, s *scene) {
 		s.must(s.host.ConnectTarget(ctx, portal, iqn, s.env.ISCSI.Options), "ConnectTarget")
 		s.isConnected(ctx, iqn, true)
 	}
+	lasting := s.env.ISCSI.Options
+	lasting.Persistent = true
+	if err := s.host.ConnectTarget(ctx, portal, iqn, lasting); !s.unsupported(err, "persistent login") {
+		s.must(err, "ConnectTarget with a persistent login")
+		s.isConnected(ctx, iqn, true)
+	}
 	var numbers []uint32
 	s.eventually(ctx, "disks of the target", func() (bool, error) {
 		var err error

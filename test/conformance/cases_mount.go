@@ -33,17 +33,31 @@ func volumeMount(ctx context.Context, s *scene) {
 	if got, err := s.host.GetVolumeIDFromTargetPath(ctx, mount); err != nil || !sameVolume(got, id) {
 		s.Errorf("GetVolumeIDFromTargetPath = %q, %v; want %q", got, err, id)
 	}
-	if link, err := s.host.IsSymlink(ctx, mount); err != nil || !link {
-		s.Errorf("IsSymlink of a mount point: %v, %v", link, err)
-	}
-	if there, err := s.host.PathExists(ctx, mount+`\file`); err != nil || !there {
-		s.Errorf("PathExists of a file on the volume: %v, %v", there, err)
-	}
+	s.isLink(ctx, mount, true)
+	s.exists(ctx, mount+`\file`, true)
 	info, err := s.host.GetLink(ctx, mount)
 	if !s.unsupported(err, "GetLink") && (err != nil || info.Kind != host.LinkMountPoint || !sameVolume(info.Target, id)) {
 		s.Errorf("GetLink of a mount point: %+v, %v", info, err)
 	}
+	s.hasStats(ctx, id, mount)
 	s.isMountedAt(ctx, id, mount, second)
+}
+
+// hasStats makes the case fail unless a path has the sizes of its volume, and the
+// folder around it none.
+func (s *scene) hasStats(ctx context.Context, id, path string) {
+	got, err := s.host.GetPathStats(ctx, path)
+	if s.unsupported(err, "GetPathStats") {
+		return
+	}
+	s.must(err, "GetPathStats")
+	want, err := s.host.GetVolumeStats(ctx, id)
+	s.must(err, "GetVolumeStats")
+	if got.TotalBytes != want.TotalBytes || got.UsedBytes <= 0 || got.UsedBytes > got.TotalBytes {
+		s.Errorf("GetPathStats = %+v, while the volume has %+v", got, want)
+	}
+	_, err = s.host.GetPathStats(ctx, s.folder)
+	s.fails(err, "GetPathStats of a plain folder", host.KindPrecondition)
 }
 
 // isMountedAt makes the case fail unless the host lists a volume at just these
@@ -113,9 +127,7 @@ func volumeUnmount(ctx context.Context, s *scene) {
 	s.write(ctx, mount+`\file`, "kept")
 	for range 2 {
 		s.must(s.host.UnmountVolume(ctx, id, mount), "UnmountVolume")
-		if there, err := s.host.PathExists(ctx, mount+`\file`); err != nil || there {
-			s.Errorf("unmounted, PathExists of a file on the volume: %v, %v", there, err)
-		}
+		s.exists(ctx, mount+`\file`, false)
 	}
 	if s.has(ctx, s.folder, "m") && s.has(ctx, mount, "file") {
 		s.Errorf("the file is still below the path")

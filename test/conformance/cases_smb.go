@@ -83,11 +83,10 @@ func smbAbsentServer(ctx context.Context, s *scene) {
 // mapping that is there is somebody's.
 func (s *scene) share(ctx context.Context) (path, root string) {
 	path = strings.TrimRight(strings.ReplaceAll(s.env.SMB.Path, "/", `\`), `\`)
-	parts := strings.SplitN(strings.TrimPrefix(path, `\\`), `\`, 3)
-	if len(parts) < 2 {
+	root = shareRoot(path)
+	if !strings.Contains(strings.TrimPrefix(root, `\\`), `\`) {
 		s.Fatalf("%s is no path of a share", path)
 	}
-	root = `\\` + parts[0] + `\` + parts[1]
 	mappings, err := s.host.ListSmbGlobalMappings(ctx)
 	if !s.unsupported(err, "ListSmbGlobalMappings") {
 		s.must(err, "ListSmbGlobalMappings")

@@ -225,7 +225,7 @@ func TestAdditionsMayBeMissing(t *testing.T) {
 			noted[strings.TrimPrefix(note, "the host has no ")] = true
 		}
 	}
-	for _, addition := range []string{"ListDisks", "SetDiskReadOnly", "ListVolumes", "GetVolume", "FormatVolumeWith", "ListMounts", "GetLink", "ListSmbGlobalMappings", "ListTargets"} {
+	for _, addition := range []string{"ListDisks", "SetDiskReadOnly", "ListVolumes", "GetVolume", "FormatVolumeWith", "ListMounts", "GetLink", "GetPathStats", "ListSmbGlobalMappings", "ListTargets", "persistent login"} {
 		if !noted[addition] {
 			t.Errorf("that %s is missing was not noted", addition)
 		}
@@ -255,8 +255,17 @@ func (foreign) ListMounts(context.Context) ([]host.Mount, error) { return nil, l
 func (foreign) GetLink(context.Context, string) (host.LinkInfo, error) {
 	return host.LinkInfo{}, lacks("GetLink")
 }
+func (foreign) GetPathStats(context.Context, string) (host.VolumeStats, error) {
+	return host.VolumeStats{}, lacks("GetPathStats")
+}
 func (foreign) ListSmbGlobalMappings(context.Context) ([]host.SmbMapping, error) {
 	return nil, lacks("ListSmbGlobalMappings")
+}
+func (f foreign) ConnectTarget(ctx context.Context, portal host.TargetPortal, iqn string, options host.ConnectOptions) error {
+	if options.Persistent {
+		return lacks("ConnectTarget")
+	}
+	return f.Host.ConnectTarget(ctx, portal, iqn, options)
 }
 func (foreign) ListTargets(context.Context) ([]host.TargetInfo, error) {
 	return nil, lacks("ListTargets")

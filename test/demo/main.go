@@ -1,6 +1,6 @@
-// Command demo walks through a node plugin's life on a simulated Windows node
-// and then tries to do damage. csi-proxy runs as a process of its own; the demo
-// is its client, the cloud that attaches disks, and the program in the pod.
+// Command demo walks through a claim's life, by the CSI calls that a cluster makes,
+// on a simulated Windows node, and then tries to do damage. csi-proxy and csi-driver
+// run as processes of their own; the demo is the cluster and the program in the pod.
 //
 // It prints a table and exits with 0 only if every line is as it should be.
 package main
@@ -16,8 +16,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/csi-windows/csi-windows/client"
-	"github.com/csi-windows/csi-windows/sim/cloud"
 	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
@@ -25,15 +28,16 @@ import (
 const (
 	// demoTime bounds the whole demo.
 	demoTime = time.Minute
-	// readyTime is how long csi-proxy may take to open its pipes.
+	// readyTime is how long a program may take to answer.
 	readyTime = 10 * time.Second
 )
 
 func main() {
-	program := flag.String("agent", "bin/csi-proxy", "the csi-proxy to run")
+	agent := flag.String("agent", "bin/csi-proxy", "the csi-proxy to run")
+	driver := flag.String("driver", "bin/csi-driver", "the csi-driver to run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *program, os.Stdout)
+	err := run(ctx, *agent, *driver, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -42,7 +46,7 @@ func main() {
 }
 
 // run plays the whole demo in a temporary folder.
-func run(ctx context.Context, program string, out io.Writer) (err error) {
+func run(ctx context.Context, agentProgram, driverProgram string, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, demoTime)
 	defer cancel()
 	// A short path: a socket's path has little room. Source: unix(7), sun_path.
@@ -52,66 +56,87 @@ func run(ctx context.Context, program string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	sockets, controlSocket := filepath.Join(folder, "pipes"), filepath.Join(folder, "control.sock")
-	agent, err := startAgent(ctx, program, "-host=sim", "-sim-dir="+filepath.Join(folder, "node"), "-socket-dir="+sockets, "-sim-control="+controlSocket)
+	agent, err := start(ctx, agentProgram, "-host=sim", "-sim-dir="+filepath.Join(folder, "node"), "-socket-dir="+sockets, "-sim-control="+controlSocket)
 	if err != nil {
 		return err
 	}
+	endpoint := "unix:" + filepath.Join(folder, "csi.sock")
+	driver, err := start(ctx, driverProgram, "-driver=simcloud", "-endpoint="+endpoint, "-host=proxy", "-socket-dir="+sockets,
+		"-node-id="+nodeName, "-cloud-dir="+filepath.Join(folder, "cloud"), "-cloud-node="+nodeName+"="+controlSocket)
+	if err != nil {
+		return errors.Join(err, agent.stop())
+	}
+	err = meet(ctx, out, agent, driver, endpoint, sockets, controlSocket, folder)
+	err = errors.Join(err, driver.stop(), agent.stop())
+	if err != nil {
+		return fmt.Errorf("%w\n\ncsi-driver's log:\n%s\ncsi-proxy's log:\n%s", err, driver.log, agent.log)
+	}
+	return nil
+}
+
+// meet connects to everything and plays the three acts.
+func meet(ctx context.Context, out io.Writer, agent, driver *process, endpoint, sockets, controlSocket, folder string) error {
 	node := control.NewClient(controlSocket)
 	defer node.Close()
 	c, err := client.New(client.Options{Place: pipe.Place{Dir: sockets}})
 	if err != nil {
-		return errors.Join(err, agent.stop())
+		return err
 	}
 	defer func() { _ = c.Close() }()
-
-	r := &report{out: out, version: func(group string) string { return c.Chosen()[group] }}
-	err = play(ctx, r, c, node, agent, folder)
-	if stopped := agent.stop(); stopped != nil {
-		err = errors.Join(err, stopped)
-	}
-	if err == nil && r.bad > 0 {
-		err = fmt.Errorf("%d of %d lines are not as they should be", r.bad, r.lines)
-	}
+	cluster, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
 	if err != nil {
-		return fmt.Errorf("%w\n\ncsi-proxy's log:\n%s", err, agent.log)
+		return err
+	}
+	defer func() { _ = cluster.Close() }()
+	if err := waitReady(ctx, "csi-proxy", agent, func(ctx context.Context) error { return c.Connect(ctx) }); err != nil {
+		return err
+	}
+	identity := csi.NewIdentityClient(cluster)
+	if err := waitReady(ctx, "csi-driver", driver, func(ctx context.Context) error { return probe(ctx, identity) }); err != nil {
+		return err
+	}
+	r := &report{out: out, version: func(group string) string {
+		if group == "controller" || group == "node" {
+			return "csi.v1"
+		}
+		return c.Chosen()[group]
+	}}
+	l := &life{report: r, controller: csi.NewControllerClient(cluster), nodes: csi.NewNodeClient(cluster), node: node, client: c}
+	l.run(ctx)
+	(&network{report: r, client: c, node: node, folder: folder}).run(ctx)
+	(&damage{report: r, client: c, node: node, folder: folder, children: agent.children, staged: l.volume}).run(ctx)
+	if r.bad > 0 {
+		return fmt.Errorf("%d of %d lines are not as they should be", r.bad, r.lines)
 	}
 	fmt.Fprintf(out, "\n%d lines, every one as it should be.\n", r.lines)
 	return nil
 }
 
-// play waits for csi-proxy and runs the three acts.
-func play(ctx context.Context, r *report, c *client.Client, node *control.Client, agent *agentProcess, folder string) error {
-	if err := waitReady(ctx, c, agent); err != nil {
-		return err
+// probe asks the driver whether it is ready.
+func probe(ctx context.Context, identity csi.IdentityClient) error {
+	answer, err := identity.Probe(ctx, &csi.ProbeRequest{})
+	if err == nil && answer.GetReady() != nil && !answer.GetReady().GetValue() {
+		err = errors.New("it says that it is not")
 	}
-	disks, err := cloud.Open(filepath.Join(folder, "cloud"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = disks.Close() }()
-	l := &life{report: r, client: c, node: node, cloud: disks}
-	l.run(ctx)
-	(&network{report: r, client: c, node: node, folder: folder}).run(ctx)
-	(&damage{report: r, client: c, node: node, folder: folder, children: agent.children, staged: l.volume}).run(ctx)
-	return nil
+	return err
 }
 
-// waitReady connects every API group, trying again while csi-proxy starts.
-func waitReady(ctx context.Context, c *client.Client, agent *agentProcess) error {
+// waitReady tries again until a program answers.
+func waitReady(ctx context.Context, name string, p *process, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	for {
-		err := c.Connect(ctx)
+		err := try(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
-		case ended := <-agent.ended:
-			agent.ended <- ended // for stop
-			return fmt.Errorf("csi-proxy ended at once: %w", ended)
+		case ended := <-p.ended:
+			p.ended <- ended // for stop
+			return fmt.Errorf("%s ended at once: %w", name, ended)
 		case <-ctx.Done():
-			return fmt.Errorf("csi-proxy is not ready: %w", err)
+			return fmt.Errorf("%s is not ready: %w", name, err)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func TestC010_CopyOfADiskOverTheWire(t *testing.T) {
 	s.WriteFile(id+"file", "original")
 	s.Must("volume", "v1", "WriteVolumeCache", fmt.Sprintf(`{"volume_id":%q}`, id))
 	image := filepath.Join(t.TempDir(), "copy")
-	s.OK(sim.CopyMedium(s.Disk(first).Spec.Image, image))
+	s.OK(sim.CopyMedium(context.Background(), s.Disk(first).Spec.Image, image))
 	before := fmt.Sprint(s.Disk(first), s.ImageSum(first))
 	second := s.Attach(sim.DiskSpec{Image: image, Bus: "NVMe", Serial: "COPY"})
 	_, err := s.Call("disk", "v1", "SetDiskState", fmt.Sprintf(`{"disk_number":%d,"is_online":true}`, second))

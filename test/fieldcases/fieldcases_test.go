@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,8 +19,8 @@ type fieldCase struct {
 	id, area, what string
 }
 
-// required are the cases of the host agent that a test has to name. Those that need
-// real Windows, Kubernetes or parts of the product that do not exist yet are not here.
+// required are the cases that a test has to name, wherever it is. Those that need real
+// Windows, Kubernetes or parts of the product that do not exist yet are not here.
 func required() []fieldCase {
 	return []fieldCase{
 		{"C001", "disk", "a disk stays read-only after it moves"},
@@ -67,7 +68,26 @@ func required() []fieldCase {
 		{"C060", "server", "who may open the pipes"},
 		{"C061", "server", "restarts and versions"},
 		{"C062", "client", "an agent older than the client"},
+		{"C064", "driver", "retries of a call that hangs pile up"},
+		{"C066", "driver", "a driver that is busy is restarted"},
+		{"C067", "driver", "raw block volumes"},
+		{"C068", "driver", "repeated calls"},
+		{"C069", "driver", "file systems that Windows does not have"},
+		{"C071", "registrar", "a kubelet that never calls"},
+		{"C072", "registrar", "a socket that was left over"},
+		{"C075", "registrar", "health of a driver whose socket is gone"},
+		{"C076", "provisioner", "a claim deleted while its volume is being made"},
+		{"C077", "provisioner", "a restart between volume and object"},
+		{"C078", "provisioner", "the volume's object deleted before the claim"},
+		{"C080", "provisioner", "a second volume from an old cache entry"},
+		{"C081", "provisioner", "a selected node that cannot have the volume"},
+		{"C083", "provisioner", "capacity objects that stay behind"},
+		{"C084", "attacher", "a failed attach keeps the volume's object"},
+		{"C085", "attacher", "an attach to a node that is gone"},
+		{"C087", "resizer", "a refused resize reported as done"},
+		{"C089", "snapshotter", "a snapshot deleted while it is being taken"},
 		{"C091", "filesystem", "kinds of links, mount points and folders"},
+		{"C093", "driver", "paths and sockets in HostProcess containers"},
 		{"C094", "security", "commands in requests"},
 		{"C095", "security", "commands in names of links"},
 		{"C096", "security", "a folder swapped for a link"},
@@ -76,31 +96,71 @@ func required() []fieldCase {
 	}
 }
 
+// requiredOfDrivers are the cases of the list that also go wrong above the agent, in
+// the node tasks, the kit, the driver or the mounter: a test of one of these has to
+// name them too. What only the agent and the code below it can get wrong, such as
+// descriptors of disks, short names and the pipes, is not here.
+func requiredOfDrivers() []string {
+	return []string{
+		"C001", "C003", "C006", "C007", "C009", "C010", "C011", "C013", "C014", "C015", "C017", "C019", "C020", "C021", "C022", "C023",
+		"C024", "C026", "C027", "C030", "C031", "C032", "C033", "C034", "C035", "C036", "C039", "C040", "C042", "C043", "C044", "C045",
+		"C047", "C049", "C050", "C052", "C056", "C062", "C064", "C066", "C067", "C068", "C069", "C072", "C091", "C093", "C094", "C095",
+		"C096", "C098", "C100",
+	}
+}
+
+// requiredOfSidecars are the cases that csi-sidecar has to get right, and the folder
+// in which a test has to bear the number in its own name.
+func requiredOfSidecars() map[string]string {
+	return map[string]string{
+		"C071": "sidecar/registrar", "C072": "sidecar/registrar", "C075": "sidecar/liveness", "C093": "cmd/csi-sidecar",
+		"C076": "sidecar/provisioner", "C077": "sidecar/provisioner", "C078": "sidecar/provisioner", "C080": "sidecar/provisioner",
+		"C081": "sidecar/provisioner", "C083": "sidecar/capacity", "C084": "sidecar/attacher", "C085": "sidecar/attacher",
+		"C087": "sidecar/resizer", "C089": "sidecar/snapshotter",
+	}
+}
+
+// bears reports whether a test, as file.test, is in a folder and has a case's number
+// in its name.
+func bears(test, folder, id string) bool {
+	file, name, _ := strings.Cut(test, ".")
+	return path.Dir(file) == folder && strings.HasPrefix(name, "Test"+id+"_")
+}
+
+// isOfDrivers reports whether a test is one of the node tasks, the kit, the driver or
+// the mounter.
+func isOfDrivers(test string) bool {
+	return slices.ContainsFunc([]string{
+		"node", "csikit", "driver", "mounter", "cmd/csi-driver", "test/sanity", "test/stress", "test/sweep", "test/e2e/node_",
+	}, func(folder string) bool { return strings.HasPrefix(test, folder) })
+}
+
 var idPattern = regexp.MustCompile(`\bC\d{3}\b|C\d{3}_`)
 
-// named are the tests that name each case: in the name of the test, or in a text or
-// comment inside of it.
+// named are the tests that name each case, as file.test: in the name of the test, or in
+// a text or comment inside of it.
 func named(t *testing.T) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
-	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(found string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2 || entry.Name() == "fieldcases") {
 			return filepath.SkipDir
 		}
-		if !strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(found, "_test.go") {
 			return nil
 		}
 		positions := token.NewFileSet()
-		file, err := parser.ParseFile(positions, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(positions, found, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		for name, ids := range casesOf(file) {
 			for _, id := range ids {
-				tests[id] = append(tests[id], filepath.ToSlash(filepath.Dir(path))+"."+name)
+				at := strings.TrimPrefix(filepath.ToSlash(found), "../../")
+				tests[id] = append(tests[id], strings.TrimSuffix(at, "_test.go")+"."+name)
 			}
 		}
 		return nil
@@ -158,7 +218,14 @@ func TestEveryCaseHasATest(t *testing.T) {
 			t.Errorf("%s (%s: %s) is named by no test", c.id, c.area, c.what)
 			continue
 		}
-		t.Logf("%s %-10s %s", c.id, c.area, strings.ReplaceAll(strings.Join(names, ", "), "../../", ""))
+		t.Logf("%s %-10s %s", c.id, c.area, strings.Join(names, ", "))
+		if slices.Contains(requiredOfDrivers(), c.id) && !slices.ContainsFunc(names, isOfDrivers) {
+			t.Errorf("%s (%s: %s) is named by no test above the agent", c.id, c.area, c.what)
+		}
+		folder, ok := requiredOfSidecars()[c.id]
+		if ok && !slices.ContainsFunc(names, func(test string) bool { return bears(test, folder, c.id) }) {
+			t.Errorf("%s (%s: %s): no test Test%s_… in %s", c.id, c.area, c.what, c.id, folder)
+		}
 	}
 }
 
@@ -171,5 +238,15 @@ func TestTheListIsInOrder(t *testing.T) {
 	}
 	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
 		t.Errorf("the list is not in order: %q", ids)
+	}
+	for _, id := range requiredOfDrivers() {
+		if !slices.Contains(ids, id) {
+			t.Errorf("%s is not in the list", id)
+		}
+	}
+	for id := range requiredOfSidecars() {
+		if !slices.Contains(ids, id) {
+			t.Errorf("%s is not in the list", id)
+		}
 	}
 }

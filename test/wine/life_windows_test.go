@@ -51,7 +51,7 @@ type serviceStatus struct {
 // backslashes at their ends. Whatever of it is left when the test ends is removed.
 func newInstallation(t *testing.T, name string) *installation {
 	t.Helper()
-	i := &installation{T: t, name: name, folder: filepath.Join(t.TempDir(), "the place"), control: freeAddress(t), metrics: freeAddress(t)}
+	i := &installation{T: t, name: name, folder: filepath.Join(t.TempDir(), "the place"), control: bed.FreeAddress(t), metrics: bed.FreeAddress(t)}
 	folder := filepath.Join(t.TempDir(), "node data")
 	i.flags = []string{
 		"-host=sim", "-sim-dir=" + folder + `\`, "-sim-control=" + i.control, "-metrics-bind-address=" + i.metrics, "-grace-period=1s",
@@ -221,6 +221,16 @@ func (i *installation) upgradeDuringACall(c *client.Client) serviceStatus {
 	return status
 }
 
+// service opens it at the manager.
+func (i *installation) service() *mgr.Service {
+	i.Helper()
+	service, err := bed.ServiceManager(i.T).OpenService(i.name)
+	if err != nil {
+		i.Fatal(err)
+	}
+	return service
+}
+
 // killAndStart ends the process without a word and lets the manager start it anew.
 func (i *installation) killAndStart(before serviceStatus) {
 	i.Helper()
@@ -235,20 +245,12 @@ func (i *installation) killAndStart(before serviceStatus) {
 	if status := i.status(); status.State != "stopped" || len(status.APIs) != 0 {
 		i.Errorf("a killed service is %+v", status)
 	}
-	manager, err := mgr.Connect()
-	if err != nil {
-		i.Fatal(err)
-	}
-	defer func() { _ = manager.Disconnect() }()
-	service, err := manager.OpenService(i.name)
-	if err != nil {
-		i.Fatal(err)
-	}
+	service := i.service()
 	defer service.Close()
 	if err := service.Start(); err != nil {
 		i.Fatal(err)
 	}
-	waitState(i.T, service, svc.Running)
+	bed.WaitState(i.T, service, svc.Running)
 	if status := i.wantRunning(); status.PID == before.PID {
 		i.Error("the killed process runs again")
 	}
@@ -257,20 +259,12 @@ func (i *installation) killAndStart(before serviceStatus) {
 // stopAndStart stops it by the manager and starts it by another installation.
 func (i *installation) stopAndStart() {
 	i.Helper()
-	manager, err := mgr.Connect()
-	if err != nil {
-		i.Fatal(err)
-	}
-	defer func() { _ = manager.Disconnect() }()
-	service, err := manager.OpenService(i.name)
-	if err != nil {
-		i.Fatal(err)
-	}
+	service := i.service()
 	defer service.Close()
 	if _, err := service.Control(svc.Stop); err != nil {
 		i.Fatal(err)
 	}
-	waitState(i.T, service, svc.Stopped)
+	bed.WaitState(i.T, service, svc.Stopped)
 	if status := i.status(); status.State != "stopped" || status.ExitCode != 0 {
 		i.Errorf("a stopped service is %+v", status)
 	}

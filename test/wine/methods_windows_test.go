@@ -2,7 +2,6 @@ package wine
 
 import (
 	"context"
-	"net"
 	"testing"
 
 	"github.com/csi-windows/csi-windows/client"
@@ -15,7 +14,7 @@ import (
 // on its well-known pipes, on a simulated node inside the program.
 func TestEveryMethodOfEveryVersion(t *testing.T) {
 	// Made first: it outlives csi-proxy.exe, which may keep files in it open.
-	folder, address := t.TempDir(), freeAddress(t)
+	folder, address := t.TempDir(), bed.FreeAddress(t)
 	p := bed.Start(t, simFlags(t, "-sim-control="+address, "-kubelet-path="+worlds.Root)...)
 	p.WaitReady(t)
 	c, err := client.New(client.Options{})
@@ -36,15 +35,4 @@ func TestEveryMethodOfEveryVersion(t *testing.T) {
 		Ctx: ctx, Control: node, Client: c, Folder: folder, NodePath: func(path string) string { return path },
 		Services: worlds.SimServices{Control: node},
 	})
-}
-
-// freeAddress returns a loopback address that nobody listened on a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -135,7 +135,7 @@ func TestC058_OnePipeIsTaken(t *testing.T) {
 	}
 	service := install(t, "csi-proxy-taken", simFlags(t)...)
 	_ = service.Start() // whether this fails depends on who is faster
-	status := waitState(t, service, svc.Stopped)
+	status := bed.WaitState(t, service, svc.Stopped)
 	if status.Win32ExitCode != uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) || status.ServiceSpecificExitCode != 5 {
 		t.Errorf("exit code %d, service-specific %d; want 1066 and 5", status.Win32ExitCode, status.ServiceSpecificExitCode)
 	}

@@ -2,7 +2,6 @@ package wine
 
 import (
 	"testing"
-	"time"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
@@ -16,12 +15,7 @@ import (
 // at the end of the test.
 func install(t *testing.T, name string, flags ...string) *mgr.Service {
 	t.Helper()
-	manager, err := mgr.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = manager.Disconnect() })
-	service, err := manager.CreateService(name, bed.Environment(t, bed.ProxyVariable), mgr.Config{StartType: mgr.StartAutomatic}, append(flags, "-windows-service")...)
+	service, err := bed.ServiceManager(t).CreateService(name, bed.Environment(t, bed.ProxyVariable), mgr.Config{StartType: mgr.StartAutomatic}, append(flags, "-windows-service")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,39 +29,20 @@ func install(t *testing.T, name string, flags ...string) *mgr.Service {
 	return service
 }
 
-// waitState waits until the service is in a state.
-func waitState(t *testing.T, service *mgr.Service, want svc.State) svc.Status {
-	t.Helper()
-	deadline := time.Now().Add(readyTime)
-	for {
-		status, err := service.Query()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status.State == want {
-			return status
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("state %d after %s, want %d", status.State, readyTime, want)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
-}
-
 func TestC061_ServiceStartsServesAndStops(t *testing.T) {
 	service := install(t, "csi-proxy-test", simFlags(t, "-grace-period=5s")...)
 	for range 2 { // a stopped service starts again
 		if err := service.Start(); err != nil {
 			t.Fatal(err)
 		}
-		waitState(t, service, svc.Running)
+		bed.WaitState(t, service, svc.Running)
 		if !canDial(t, wire.API{Group: "disk", Version: "v1"}) {
 			t.Fatal("the service runs, but its pipe cannot be opened")
 		}
 		if _, err := service.Control(svc.Stop); err != nil {
 			t.Fatal(err)
 		}
-		if status := waitState(t, service, svc.Stopped); status.Win32ExitCode != 0 {
+		if status := bed.WaitState(t, service, svc.Stopped); status.Win32ExitCode != 0 {
 			t.Errorf("exit code %d (service-specific %d), want 0", status.Win32ExitCode, status.ServiceSpecificExitCode)
 		}
 		if canDial(t, wire.API{Group: "disk", Version: "v1"}) {
@@ -88,7 +63,7 @@ func TestC058_ServiceTellsItsStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := install(t, "csi-proxy-stage", test.flags...)
 			_ = service.Start() // whether this fails depends on who is faster
-			status := waitState(t, service, svc.Stopped)
+			status := bed.WaitState(t, service, svc.Stopped)
 			if status.Win32ExitCode != uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) || status.ServiceSpecificExitCode != test.stage {
 				t.Errorf("exit code %d, service-specific %d; want 1066 and %d", status.Win32ExitCode, status.ServiceSpecificExitCode, test.stage)
 			}

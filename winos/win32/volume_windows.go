@@ -133,7 +133,8 @@ func (system) DiskFreeSpace(ctx context.Context, path string) (totalBytes, freeB
 	if err != nil {
 		return 0, 0, err
 	}
-	var forCaller uint64
-	err = windows.GetDiskFreeSpaceEx(name, &forCaller, &totalBytes, &freeBytes)
+	// The total is the quota's where there is one, so what is free has to be too.
+	var onDisk uint64
+	err = windows.GetDiskFreeSpaceEx(name, &freeBytes, &totalBytes, &onDisk)
 	return totalBytes, freeBytes, failure(call, path, err)
 }

@@ -122,7 +122,8 @@ type API interface {
 	DeleteVolumeMountPoint(ctx context.Context, path string) error
 	// VolumeInformation is GetVolumeInformationW on a root with a final backslash.
 	VolumeInformation(ctx context.Context, root string) (VolumeInfo, error)
-	// DiskFreeSpace is GetDiskFreeSpaceExW: total and free bytes, quotas aside.
+	// DiskFreeSpace is GetDiskFreeSpaceExW: total and free bytes. Under a quota both
+	// are what it gives the caller.
 	DiskFreeSpace(ctx context.Context, path string) (totalBytes, freeBytes uint64, err error)
 	// FileAttributes is GetFileAttributesW on a path, links followed on the way;
 	// used to probe remote paths.

@@ -1086,6 +1086,102 @@ func (x *GetLinkResponse) GetTarget() string {
 	return ""
 }
 
+type GetPathStatsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPathStatsRequest) Reset() {
+	*x = GetPathStatsRequest{}
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPathStatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPathStatsRequest) ProtoMessage() {}
+
+func (x *GetPathStatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPathStatsRequest.ProtoReflect.Descriptor instead.
+func (*GetPathStatsRequest) Descriptor() ([]byte, []int) {
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GetPathStatsRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+type GetPathStatsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TotalBytes    int64                  `protobuf:"varint,1,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	UsedBytes     int64                  `protobuf:"varint,2,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPathStatsResponse) Reset() {
+	*x = GetPathStatsResponse{}
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPathStatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPathStatsResponse) ProtoMessage() {}
+
+func (x *GetPathStatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPathStatsResponse.ProtoReflect.Descriptor instead.
+func (*GetPathStatsResponse) Descriptor() ([]byte, []int) {
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *GetPathStatsResponse) GetTotalBytes() int64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *GetPathStatsResponse) GetUsedBytes() int64 {
+	if x != nil {
+		return x.UsedBytes
+	}
+	return 0
+}
+
 type SmbMapping struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	RemotePath     string                 `protobuf:"bytes,1,opt,name=remote_path,json=remotePath,proto3" json:"remote_path,omitempty"`
@@ -1098,7 +1194,7 @@ type SmbMapping struct {
 
 func (x *SmbMapping) Reset() {
 	*x = SmbMapping{}
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[20]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1206,7 @@ func (x *SmbMapping) String() string {
 func (*SmbMapping) ProtoMessage() {}
 
 func (x *SmbMapping) ProtoReflect() protoreflect.Message {
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[20]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1219,7 @@ func (x *SmbMapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SmbMapping.ProtoReflect.Descriptor instead.
 func (*SmbMapping) Descriptor() ([]byte, []int) {
-	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{20}
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SmbMapping) GetRemotePath() string {
@@ -1162,7 +1258,7 @@ type ListSmbGlobalMappingsRequest struct {
 
 func (x *ListSmbGlobalMappingsRequest) Reset() {
 	*x = ListSmbGlobalMappingsRequest{}
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[21]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1270,7 @@ func (x *ListSmbGlobalMappingsRequest) String() string {
 func (*ListSmbGlobalMappingsRequest) ProtoMessage() {}
 
 func (x *ListSmbGlobalMappingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[21]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1283,7 @@ func (x *ListSmbGlobalMappingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSmbGlobalMappingsRequest.ProtoReflect.Descriptor instead.
 func (*ListSmbGlobalMappingsRequest) Descriptor() ([]byte, []int) {
-	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{21}
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{23}
 }
 
 type ListSmbGlobalMappingsResponse struct {
@@ -1199,7 +1295,7 @@ type ListSmbGlobalMappingsResponse struct {
 
 func (x *ListSmbGlobalMappingsResponse) Reset() {
 	*x = ListSmbGlobalMappingsResponse{}
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[22]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1307,7 @@ func (x *ListSmbGlobalMappingsResponse) String() string {
 func (*ListSmbGlobalMappingsResponse) ProtoMessage() {}
 
 func (x *ListSmbGlobalMappingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[22]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1320,7 @@ func (x *ListSmbGlobalMappingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSmbGlobalMappingsResponse.ProtoReflect.Descriptor instead.
 func (*ListSmbGlobalMappingsResponse) Descriptor() ([]byte, []int) {
-	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{22}
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListSmbGlobalMappingsResponse) GetMappings() []*SmbMapping {
@@ -1245,7 +1341,7 @@ type TargetInfo struct {
 
 func (x *TargetInfo) Reset() {
 	*x = TargetInfo{}
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[23]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1353,7 @@ func (x *TargetInfo) String() string {
 func (*TargetInfo) ProtoMessage() {}
 
 func (x *TargetInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[23]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1366,7 @@ func (x *TargetInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetInfo.ProtoReflect.Descriptor instead.
 func (*TargetInfo) Descriptor() ([]byte, []int) {
-	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{23}
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TargetInfo) GetIqn() string {
@@ -1302,7 +1398,7 @@ type ListTargetsRequest struct {
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[24]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1410,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[24]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1423,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{24}
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{26}
 }
 
 type ListTargetsResponse struct {
@@ -1339,7 +1435,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[25]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1447,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[25]
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1460,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{25}
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*TargetInfo {
@@ -1374,11 +1470,132 @@ func (x *ListTargetsResponse) GetTargets() []*TargetInfo {
 	return nil
 }
 
+type ConnectTargetWithRequest struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	TargetPortal *TargetPortal          `protobuf:"bytes,1,opt,name=target_portal,json=targetPortal,proto3" json:"target_portal,omitempty"`
+	Iqn          string                 `protobuf:"bytes,2,opt,name=iqn,proto3" json:"iqn,omitempty"`
+	AuthType     AuthenticationType     `protobuf:"varint,3,opt,name=auth_type,json=authType,proto3,enum=csiwindows.wire.v1.AuthenticationType" json:"auth_type,omitempty"`
+	ChapUsername string                 `protobuf:"bytes,4,opt,name=chap_username,json=chapUsername,proto3" json:"chap_username,omitempty"`
+	ChapSecret   string                 `protobuf:"bytes,5,opt,name=chap_secret,json=chapSecret,proto3" json:"chap_secret,omitempty"`
+	// The initiator logs in again whenever its service starts.
+	IsPersistent  bool `protobuf:"varint,6,opt,name=is_persistent,json=isPersistent,proto3" json:"is_persistent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConnectTargetWithRequest) Reset() {
+	*x = ConnectTargetWithRequest{}
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConnectTargetWithRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConnectTargetWithRequest) ProtoMessage() {}
+
+func (x *ConnectTargetWithRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConnectTargetWithRequest.ProtoReflect.Descriptor instead.
+func (*ConnectTargetWithRequest) Descriptor() ([]byte, []int) {
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ConnectTargetWithRequest) GetTargetPortal() *TargetPortal {
+	if x != nil {
+		return x.TargetPortal
+	}
+	return nil
+}
+
+func (x *ConnectTargetWithRequest) GetIqn() string {
+	if x != nil {
+		return x.Iqn
+	}
+	return ""
+}
+
+func (x *ConnectTargetWithRequest) GetAuthType() AuthenticationType {
+	if x != nil {
+		return x.AuthType
+	}
+	return AuthenticationType_NONE
+}
+
+func (x *ConnectTargetWithRequest) GetChapUsername() string {
+	if x != nil {
+		return x.ChapUsername
+	}
+	return ""
+}
+
+func (x *ConnectTargetWithRequest) GetChapSecret() string {
+	if x != nil {
+		return x.ChapSecret
+	}
+	return ""
+}
+
+func (x *ConnectTargetWithRequest) GetIsPersistent() bool {
+	if x != nil {
+		return x.IsPersistent
+	}
+	return false
+}
+
+type ConnectTargetWithResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConnectTargetWithResponse) Reset() {
+	*x = ConnectTargetWithResponse{}
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConnectTargetWithResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConnectTargetWithResponse) ProtoMessage() {}
+
+func (x *ConnectTargetWithResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_csiwindows_wire_v1_extension_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConnectTargetWithResponse.ProtoReflect.Descriptor instead.
+func (*ConnectTargetWithResponse) Descriptor() ([]byte, []int) {
+	return file_csiwindows_wire_v1_extension_proto_rawDescGZIP(), []int{29}
+}
+
 var File_csiwindows_wire_v1_extension_proto protoreflect.FileDescriptor
 
 const file_csiwindows_wire_v1_extension_proto_rawDesc = "" +
 	"\n" +
-	"\"csiwindows/wire/v1/extension.proto\x12\x12csiwindows.wire.v1\x1a\x1dcsiwindows/wire/v1/disk.proto\"\x16\n" +
+	"\"csiwindows/wire/v1/extension.proto\x12\x12csiwindows.wire.v1\x1a\x1dcsiwindows/wire/v1/disk.proto\x1a\x1ecsiwindows/wire/v1/iscsi.proto\"\x16\n" +
 	"\x14GetServerInfoRequest\";\n" +
 	"\tServedAPI\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
@@ -1455,7 +1672,14 @@ const file_csiwindows_wire_v1_extension_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"=\n" +
 	"\x0fGetLinkResponse\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
-	"\x06target\x18\x02 \x01(\tR\x06target\"\x8d\x01\n" +
+	"\x06target\x18\x02 \x01(\tR\x06target\")\n" +
+	"\x13GetPathStatsRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"V\n" +
+	"\x14GetPathStatsResponse\x12\x1f\n" +
+	"\vtotal_bytes\x18\x01 \x01(\x03R\n" +
+	"totalBytes\x12\x1d\n" +
+	"\n" +
+	"used_bytes\x18\x02 \x01(\x03R\tusedBytes\"\x8d\x01\n" +
 	"\n" +
 	"SmbMapping\x12\x1f\n" +
 	"\vremote_path\x18\x01 \x01(\tR\n" +
@@ -1474,7 +1698,16 @@ const file_csiwindows_wire_v1_extension_proto_rawDesc = "" +
 	"\fdisk_numbers\x18\x03 \x03(\rR\vdiskNumbers\"\x14\n" +
 	"\x12ListTargetsRequest\"O\n" +
 	"\x13ListTargetsResponse\x128\n" +
-	"\atargets\x18\x01 \x03(\v2\x1e.csiwindows.wire.v1.TargetInfoR\atargetsB0Z.github.com/csi-windows/csi-windows/wire/wirepbb\x06proto3"
+	"\atargets\x18\x01 \x03(\v2\x1e.csiwindows.wire.v1.TargetInfoR\atargets\"\xa8\x02\n" +
+	"\x18ConnectTargetWithRequest\x12E\n" +
+	"\rtarget_portal\x18\x01 \x01(\v2 .csiwindows.wire.v1.TargetPortalR\ftargetPortal\x12\x10\n" +
+	"\x03iqn\x18\x02 \x01(\tR\x03iqn\x12C\n" +
+	"\tauth_type\x18\x03 \x01(\x0e2&.csiwindows.wire.v1.AuthenticationTypeR\bauthType\x12#\n" +
+	"\rchap_username\x18\x04 \x01(\tR\fchapUsername\x12$\n" +
+	"\vchap_secret\x18\x05 \x01(\tB\x03\x80\x01\x01R\n" +
+	"chapSecret\x12#\n" +
+	"\ris_persistent\x18\x06 \x01(\bR\fisPersistent\"\x1b\n" +
+	"\x19ConnectTargetWithResponseB0Z.github.com/csi-windows/csi-windows/wire/wirepbb\x06proto3"
 
 var (
 	file_csiwindows_wire_v1_extension_proto_rawDescOnce sync.Once
@@ -1488,7 +1721,7 @@ func file_csiwindows_wire_v1_extension_proto_rawDescGZIP() []byte {
 	return file_csiwindows_wire_v1_extension_proto_rawDescData
 }
 
-var file_csiwindows_wire_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_csiwindows_wire_v1_extension_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_csiwindows_wire_v1_extension_proto_goTypes = []any{
 	(*GetServerInfoRequest)(nil),          // 0: csiwindows.wire.v1.GetServerInfoRequest
 	(*ServedAPI)(nil),                     // 1: csiwindows.wire.v1.ServedAPI
@@ -1510,30 +1743,38 @@ var file_csiwindows_wire_v1_extension_proto_goTypes = []any{
 	(*ListMountsResponse)(nil),            // 17: csiwindows.wire.v1.ListMountsResponse
 	(*GetLinkRequest)(nil),                // 18: csiwindows.wire.v1.GetLinkRequest
 	(*GetLinkResponse)(nil),               // 19: csiwindows.wire.v1.GetLinkResponse
-	(*SmbMapping)(nil),                    // 20: csiwindows.wire.v1.SmbMapping
-	(*ListSmbGlobalMappingsRequest)(nil),  // 21: csiwindows.wire.v1.ListSmbGlobalMappingsRequest
-	(*ListSmbGlobalMappingsResponse)(nil), // 22: csiwindows.wire.v1.ListSmbGlobalMappingsResponse
-	(*TargetInfo)(nil),                    // 23: csiwindows.wire.v1.TargetInfo
-	(*ListTargetsRequest)(nil),            // 24: csiwindows.wire.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),           // 25: csiwindows.wire.v1.ListTargetsResponse
-	(*DiskLocation)(nil),                  // 26: csiwindows.wire.v1.DiskLocation
-	(*DiskIDs)(nil),                       // 27: csiwindows.wire.v1.DiskIDs
+	(*GetPathStatsRequest)(nil),           // 20: csiwindows.wire.v1.GetPathStatsRequest
+	(*GetPathStatsResponse)(nil),          // 21: csiwindows.wire.v1.GetPathStatsResponse
+	(*SmbMapping)(nil),                    // 22: csiwindows.wire.v1.SmbMapping
+	(*ListSmbGlobalMappingsRequest)(nil),  // 23: csiwindows.wire.v1.ListSmbGlobalMappingsRequest
+	(*ListSmbGlobalMappingsResponse)(nil), // 24: csiwindows.wire.v1.ListSmbGlobalMappingsResponse
+	(*TargetInfo)(nil),                    // 25: csiwindows.wire.v1.TargetInfo
+	(*ListTargetsRequest)(nil),            // 26: csiwindows.wire.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),           // 27: csiwindows.wire.v1.ListTargetsResponse
+	(*ConnectTargetWithRequest)(nil),      // 28: csiwindows.wire.v1.ConnectTargetWithRequest
+	(*ConnectTargetWithResponse)(nil),     // 29: csiwindows.wire.v1.ConnectTargetWithResponse
+	(*DiskLocation)(nil),                  // 30: csiwindows.wire.v1.DiskLocation
+	(*DiskIDs)(nil),                       // 31: csiwindows.wire.v1.DiskIDs
+	(*TargetPortal)(nil),                  // 32: csiwindows.wire.v1.TargetPortal
+	(AuthenticationType)(0),               // 33: csiwindows.wire.v1.AuthenticationType
 }
 var file_csiwindows_wire_v1_extension_proto_depIdxs = []int32{
 	1,  // 0: csiwindows.wire.v1.GetServerInfoResponse.apis:type_name -> csiwindows.wire.v1.ServedAPI
-	26, // 1: csiwindows.wire.v1.DiskInfo.location:type_name -> csiwindows.wire.v1.DiskLocation
-	27, // 2: csiwindows.wire.v1.DiskInfo.ids:type_name -> csiwindows.wire.v1.DiskIDs
+	30, // 1: csiwindows.wire.v1.DiskInfo.location:type_name -> csiwindows.wire.v1.DiskLocation
+	31, // 2: csiwindows.wire.v1.DiskInfo.ids:type_name -> csiwindows.wire.v1.DiskIDs
 	4,  // 3: csiwindows.wire.v1.ListDisksResponse.disks:type_name -> csiwindows.wire.v1.DiskInfo
 	8,  // 4: csiwindows.wire.v1.ListVolumesResponse.volumes:type_name -> csiwindows.wire.v1.VolumeInfo
 	8,  // 5: csiwindows.wire.v1.GetVolumeResponse.volume:type_name -> csiwindows.wire.v1.VolumeInfo
 	15, // 6: csiwindows.wire.v1.ListMountsResponse.mounts:type_name -> csiwindows.wire.v1.Mount
-	20, // 7: csiwindows.wire.v1.ListSmbGlobalMappingsResponse.mappings:type_name -> csiwindows.wire.v1.SmbMapping
-	23, // 8: csiwindows.wire.v1.ListTargetsResponse.targets:type_name -> csiwindows.wire.v1.TargetInfo
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	22, // 7: csiwindows.wire.v1.ListSmbGlobalMappingsResponse.mappings:type_name -> csiwindows.wire.v1.SmbMapping
+	25, // 8: csiwindows.wire.v1.ListTargetsResponse.targets:type_name -> csiwindows.wire.v1.TargetInfo
+	32, // 9: csiwindows.wire.v1.ConnectTargetWithRequest.target_portal:type_name -> csiwindows.wire.v1.TargetPortal
+	33, // 10: csiwindows.wire.v1.ConnectTargetWithRequest.auth_type:type_name -> csiwindows.wire.v1.AuthenticationType
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_csiwindows_wire_v1_extension_proto_init() }
@@ -1542,13 +1783,14 @@ func file_csiwindows_wire_v1_extension_proto_init() {
 		return
 	}
 	file_csiwindows_wire_v1_disk_proto_init()
+	file_csiwindows_wire_v1_iscsi_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_csiwindows_wire_v1_extension_proto_rawDesc), len(file_csiwindows_wire_v1_extension_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

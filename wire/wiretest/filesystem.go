@@ -40,3 +40,8 @@ func (h *Host) IsSymlink(ctx context.Context, path string) (bool, error) {
 func (h *Host) GetLink(ctx context.Context, path string) (host.LinkInfo, error) {
 	return reply(h.Link, h.record(ctx, "GetLink", path))
 }
+
+// GetPathStats implements host.Filesystem.
+func (h *Host) GetPathStats(ctx context.Context, path string) (host.VolumeStats, error) {
+	return reply(h.VolumeStats, h.record(ctx, "GetPathStats", path))
+}

@@ -41,25 +41,41 @@ type Host struct {
 	SerialNumber string
 	Service      host.ServiceInfo
 
-	mu    sync.Mutex
-	calls []string
+	recorder
 }
 
 var _ host.Host = (*Host)(nil)
 
+// recorder records calls.
+type recorder struct {
+	mu    sync.Mutex
+	calls []string
+}
+
 // Calls returns what was asked so far, in order: the name of the operation and
 // its arguments, texts in quotes, e.g. `Rmdir("C:\\x", true)`.
-func (h *Host) Calls() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]string(nil), h.calls...)
+func (r *recorder) Calls() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.calls...)
 }
 
 // Reset forgets the calls.
-func (h *Host) Reset() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.calls = nil
+func (r *recorder) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
+}
+
+// note records a call and runs what is to run before its answer.
+func (r *recorder) note(ctx context.Context, call string, before func(context.Context, string) error) error {
+	r.mu.Lock()
+	r.calls = append(r.calls, call)
+	r.mu.Unlock()
+	if before != nil {
+		return before(ctx, call)
+	}
+	return nil
 }
 
 // Printed returns a call as Calls holds it.
@@ -78,14 +94,7 @@ func Printed(op string, args ...any) string {
 }
 
 func (h *Host) record(ctx context.Context, op string, args ...any) error {
-	call := Printed(op, args...)
-	h.mu.Lock()
-	h.calls = append(h.calls, call)
-	h.mu.Unlock()
-	if h.Before != nil {
-		return h.Before(ctx, call)
-	}
-	return nil
+	return h.note(ctx, Printed(op, args...), h.Before)
 }
 
 // reply is an answer and the error of record: no answer comes with an error.

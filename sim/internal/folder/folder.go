@@ -6,11 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
+	"strings"
 )
 
-// ErrInUse is a folder that somebody else has locked.
-var ErrInUse = errors.New("another process has it open")
+const (
+	// temporarySuffix is that of a file that is to replace another.
+	temporarySuffix = ".new"
+	// mountFolder is in the root of every fresh file system of Linux.
+	mountFolder = "lost+found"
+)
 
 // ReadJSON reads a file into a value.
 func ReadJSON(path string, into any) error {
@@ -36,9 +43,37 @@ func WriteJSON(path string, value any) error {
 // Write replaces a file so that a reader, and a start after a crash, see the old
 // content or the new one. One writer at a time.
 func Write(path string, data []byte) error {
-	temporary := path + ".new"
+	temporary := path + temporarySuffix
 	if err := os.WriteFile(temporary, data, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(temporary, path)
+}
+
+// CheckOwn refuses a folder that holds what is not ours: who names a folder by
+// mistake keeps it as it was. A folder that is missing, is empty, or has the record
+// that ours have is fine, and so is one with nothing but our own names, which a
+// start that was broken off leaves behind. An empty record is none.
+func CheckOwn(dir, record string, names ...string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	foreign := ""
+	for _, entry := range entries {
+		name := strings.TrimSuffix(entry.Name(), temporarySuffix)
+		switch {
+		case record != "" && name == record:
+			return nil
+		case !slices.Contains(names, name) && name != mountFolder && foreign == "":
+			foreign = entry.Name()
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("it holds %q and no state of ours; give a folder that is empty or missing", foreign)
+	}
+	return nil
 }

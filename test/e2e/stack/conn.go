@@ -18,6 +18,7 @@ import (
 	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/test/upstream"
 	"github.com/csi-windows/csi-windows/wire"
+	"github.com/csi-windows/csi-windows/wire/pipe"
 )
 
 // Conn returns the connection to an API's socket. It is closed by Stop.
@@ -38,6 +39,9 @@ func (s *Stack) Conn(group, version string) *grpc.ClientConn {
 	s.conns[api] = conn
 	return conn
 }
+
+// Place is where the pipes of the stack are.
+func (s *Stack) Place() pipe.Place { return s.place }
 
 // Client returns the product's own client on the stack's sockets.
 func (s *Stack) Client() *client.Client {

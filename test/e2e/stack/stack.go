@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/node"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos"
 	"github.com/csi-windows/csi-windows/winos/cim"
@@ -43,6 +44,7 @@ type Config struct {
 	Policy agent.Policy
 	APIs   []wire.API // what to serve; all when nil
 	Limits wire.Limits
+	Tasks  node.Options // of the node tasks
 	// Between, when set, is put between the agent and the operating system.
 	Between func(agent.OS) agent.OS
 }
@@ -54,6 +56,7 @@ type Stack struct {
 	Node  *sim.Node
 	OS    agent.OS // what the agent works on
 	Agent *agent.Agent
+	Tasks *node.Tasks // over the agent
 	Log   *Log
 	// Drive is the real folder that is the node's drive C.
 	Drive string
@@ -75,20 +78,21 @@ func New(t testing.TB, change ...func(*Config)) *Stack {
 	s.config = Config{
 		Node:   sim.Config{Dir: t.TempDir(), Drives: map[byte]string{'C': s.Drive}, ArrivalPolls: -1, ServicePolls: -1},
 		Policy: agent.Policy{Roots: []string{Root}, RequirePrivacy: true, PollInterval: time.Millisecond, Logger: logger},
+		Tasks:  node.Options{Folder: Root + `\plugins\csi-windows`, DiskTimeout: time.Millisecond, Logger: logger},
 	}
 	for _, c := range change {
 		c(&s.config)
 	}
-	node, err := sim.Open(t.Context(), s.config.Node)
+	simulated, err := sim.Open(t.Context(), s.config.Node)
 	s.OK(err)
-	s.Node = node
+	s.Node = simulated
 	t.Cleanup(s.end)
 	s.MakeDir(Root)
 	s.start()
 	return s
 }
 
-// start puts an agent and a server over the node.
+// start puts an agent, the node tasks and a server over the node.
 func (s *Stack) start() {
 	s.Helper()
 	s.OS = winos.New(s.Node, s.Node, winos.Options{
@@ -101,8 +105,10 @@ func (s *Stack) start() {
 	var err error
 	s.Agent, err = agent.New(s.OS, s.config.Policy)
 	s.OK(err)
+	s.Tasks, err = node.New(s.Agent, s.config.Tasks)
+	s.OK(err)
 	s.server, err = wire.NewServer(wire.ServerConfig{
-		Host: s.Agent, Place: s.place, APIs: s.config.APIs, Limits: s.config.Limits, Logger: s.config.Policy.Logger,
+		Host: s.Agent, Node: s.Tasks, Place: s.place, APIs: s.config.APIs, Limits: s.config.Limits, Logger: s.config.Policy.Logger,
 	})
 	s.OK(err)
 	s.OK(s.server.Start(context.Background()))

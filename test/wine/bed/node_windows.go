@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -60,11 +62,15 @@ func Connect(t testing.TB) *Node {
 	return n
 }
 
-// Fresh puts an empty node in the place of the present one.
+// Fresh puts an empty node in the place of the present one. The initiator's service,
+// which an earlier test may have left running, tells the new node its state.
 func (n *Node) Fresh() {
 	n.Helper()
 	n.Post("reset", "")
 	n.Post("node/reset", "")
+	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+	defer cancel()
+	n.OK(exec.CommandContext(ctx, filepath.Join(os.Getenv("SystemRoot"), "system32", "csiiscsi.exe"), "-report").Run())
 }
 
 // Reset disarms every fault, of the link and of the node, and ends the log of calls.

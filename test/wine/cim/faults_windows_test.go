@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/csi-windows/csi-windows/sim"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/test/wine/standin"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
@@ -168,7 +169,7 @@ func TestDyingProvider(t *testing.T) {
 	_, err = l.session.Exec(t.Context(), cim.NamespaceStorage, d.Path, "Refresh", nil)
 	failed(t, err, cim.RPCDisconnected, refresh)
 
-	fresh := connect(t)
+	fresh := bed.Session(t)
 	l.Arm(standin.Fault{Op: "Namespace", Kind: standin.FaultDie})
 	failed(t, query(fresh), cim.RPCDisconnected, cim.NamespaceStorage)
 	l.OK(query(fresh))

@@ -26,24 +26,9 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{Node: bed.Connect(t)}
 	l.Fresh()
-	l.session = connect(t)
+	l.session = bed.Session(t)
 	t.Cleanup(l.Reset) // before the session is closed
 	return l
-}
-
-// connect opens a session of its own, which is closed at the end of the test.
-func connect(t *testing.T) cim.Session {
-	t.Helper()
-	session, err := cim.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := session.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return session
 }
 
 // call runs a method that must succeed.

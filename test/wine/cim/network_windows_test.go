@@ -88,6 +88,9 @@ func (l *lab) iscsi() {
 func TestISCSIWithoutItsService(t *testing.T) {
 	const serviceNotRunning = 0xEFFF003E
 	l := newLab(t)
+	// An earlier package may have left it running.
+	const manual, stopped = 3, 1
+	l.OK(l.Control.SetService(l.Context(), sim.Service{Name: "MSiSCSI", StartType: manual, State: stopped}))
 	_, err := targets.Rows(t.Context(), l.session)
 	failed(t, err, serviceNotRunning, "MSFT_iSCSITarget")
 	_, err = cim.Call(t.Context(), l.session, cim.NamespaceStorage, "MSFT_iSCSITarget", "MSFT_iSCSITarget", "Update", nil)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,24 +96,13 @@ func openWorld(t *testing.T) *world {
 		bed.Connect(t).Fresh()
 	} else {
 		b.folder = t.TempDir()
-		b.nodeFolder, b.address, b.scratch = b.folder, freeAddress(t), "sim"
+		b.nodeFolder, b.address, b.scratch = b.folder, bed.FreeAddress(t), "sim"
 		b.agentFlags = []string{"-host=sim", "-sim-dir=" + t.TempDir(), "-sim-control=" + b.address, "-kubelet-path=" + workingDir}
 		b.suiteFlags = []string{"--scratch-dir", b.folder}
 	}
 	b.control = control.NewClient(b.address)
 	t.Cleanup(b.control.Close)
 	return b
-}
-
-// freeAddress returns a loopback address that nobody listened on a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // servers puts a file server and a target on the node's network.

@@ -7,8 +7,8 @@ import (
 	"github.com/csi-windows/csi-windows/agent"
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/winos"
-	"github.com/csi-windows/csi-windows/winos/cim"
 )
 
 // wmiCalls are the calls of WMI that something makes, as the node saw them.
@@ -35,9 +35,7 @@ func TestAgentReadsWithoutWMI(t *testing.T) {
 	l := open(t)
 	disk, volume := l.volume(sim.DiskSpec{})
 	name := l.mount(volume)
-	session, err := cim.Connect()
-	l.OK(err)
-	defer session.Close()
+	session := bed.Session(l)
 	node, err := agent.New(winos.New(session, l.api, winos.Options{}), agent.Policy{Roots: []string{`C:\` + name}})
 	l.OK(err)
 	for call, do := range map[string]func() error{

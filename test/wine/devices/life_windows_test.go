@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 
@@ -309,7 +310,7 @@ func processHandles(t *testing.T) uint32 {
 	t.Helper()
 	var count uint32
 	proc := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetProcessHandleCount")
-	ok, _, err := proc.Call(uintptr(windows.CurrentProcess()), uintptr(ptr(&count)))
+	ok, _, err := proc.Call(uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&count)))
 	if ok == 0 {
 		t.Fatal(err)
 	}

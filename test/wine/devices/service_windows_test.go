@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/winos"
-	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
@@ -77,9 +77,7 @@ func TestInitiatorService(t *testing.T) {
 	l := open(t)
 	l.stop(initiator)
 	l.Cleanup(func() { l.stop(initiator) })
-	session, err := cim.Connect()
-	l.OK(err)
-	defer session.Close()
+	session := bed.Session(l)
 	os := winos.New(session, l.api, winos.Options{})
 
 	info, err := os.Service(l.ctx, "msiscsi")
@@ -115,9 +113,7 @@ func TestInitiatorService(t *testing.T) {
 func (l *lab) service(name string, startType uint32, needs ...string) string {
 	l.Helper()
 	name = "csi-devices-" + name
-	manager, err := mgr.Connect()
-	l.OK(err)
-	defer manager.Disconnect()
+	manager := bed.ServiceManager(l)
 	if old, err := manager.OpenService(name); err == nil { // from a run that was ended
 		l.stop(name)
 		l.OK(old.Delete())

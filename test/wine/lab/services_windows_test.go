@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
+
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 )
 
 const (
@@ -16,9 +18,8 @@ const (
 	describedAs = "CsiLabDescribed"
 	// serviceExe is the stand-in for the initiator's service; its argument is the
 	// name under which it runs.
-	serviceExe  = `C:\windows\system32\csiiscsi.exe`
-	serviceTime = 30 * time.Second
-	startTries  = 3
+	serviceExe = `C:\windows\system32\csiiscsi.exe`
+	startTries = 3
 )
 
 // managedServices are those of the service manager.
@@ -26,15 +27,10 @@ type managedServices struct{ manager *mgr.Mgr }
 
 func newManagedServices(t *testing.T) *managedServices {
 	t.Helper()
-	manager, err := mgr.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &managedServices{manager}
+	s := &managedServices{bed.ServiceManager(t)}
 	t.Cleanup(func() {
 		s.remove(t, needsName)
 		s.remove(t, describedAs)
-		_ = manager.Disconnect()
 	})
 	return s
 }
@@ -115,7 +111,7 @@ func (s *managedServices) start(t *testing.T, name string) {
 	if err != nil && !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
 		t.Fatalf("service %s: %v", name, err)
 	}
-	await(t, service, svc.Running)
+	bed.WaitState(t, service, svc.Running)
 }
 
 func (s *managedServices) stop(t *testing.T, name string) {
@@ -128,7 +124,7 @@ func (s *managedServices) stop(t *testing.T, name string) {
 	if _, err := service.Control(svc.Stop); err != nil {
 		t.Fatalf("service %s: %v", name, err)
 	}
-	await(t, service, svc.Stopped)
+	bed.WaitState(t, service, svc.Stopped)
 }
 
 // remove stops and deletes a service that may not be there.
@@ -144,21 +140,5 @@ func (s *managedServices) remove(t *testing.T, name string) {
 	defer func() { _ = service.Close() }()
 	if err := service.Delete(); err != nil {
 		t.Errorf("service %s: %v", name, err)
-	}
-}
-
-func await(t *testing.T, service *mgr.Service, want svc.State) {
-	t.Helper()
-	for deadline := time.Now().Add(serviceTime); ; time.Sleep(10 * time.Millisecond) {
-		status, err := service.Query()
-		if err != nil {
-			t.Fatalf("service %s: %v", service.Name, err)
-		}
-		if status.State == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("service %s is in state %d, want %d", service.Name, status.State, want)
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/csi-windows/csi-windows/sim"
@@ -142,13 +143,17 @@ func (b *bed) addresses() map[string]string {
 }
 
 // arranged is a node on which relative paths of images and folders of shares are
-// below its own folder: a client under Wine knows no path of the machine.
+// below its own folder, and those on Wine's drive Z are the machine's: a client under
+// Wine knows no other path of the machine.
 type arranged struct {
 	*sim.Node
 	dir string
 }
 
 func (a arranged) place(path string) string {
+	if rest, found := strings.CutPrefix(path, "Z:"); found {
+		path = strings.ReplaceAll(rest, `\`, "/")
+	}
 	if filepath.IsAbs(path) {
 		return path
 	}

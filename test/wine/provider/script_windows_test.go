@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/test/wine/standin"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
@@ -64,16 +65,7 @@ func play(t *testing.T, s script) cim.Session {
 	scripted.mu.Lock()
 	scripted.now, scripted.count = s, map[standin.Op]int{}
 	scripted.mu.Unlock()
-	session, err := cim.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := session.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return session
+	return bed.Session(t)
 }
 
 // asked is how often the provider was asked for an operation since play.

@@ -138,7 +138,7 @@ BOOL WINAPI my_GetVolumeInformationW(LPCWSTR root, LPWSTR label, DWORD labelSize
 
 // The node has no quotas: what is free is free for every caller.
 BOOL WINAPI my_GetDiskFreeSpaceExW(LPCWSTR path, PULARGE_INTEGER forCaller, PULARGE_INTEGER total, PULARGE_INTEGER free) {
-	if (!is_node_path(path) || !csi_active()) return GetDiskFreeSpaceExW(path, forCaller, total, free);
+	if ((!is_node_path(path) && !is_remote_path(path)) || !csi_active()) return GetDiskFreeSpaceExW(path, forCaller, total, free);
 	csi_answer answer;
 	DWORD error = ask_text(CSI_DISK_FREE_SPACE, path, &answer);
 	ULONGLONG totalBytes = error ? 0 : csi_get_u64(&answer.body), freeBytes = error ? 0 : csi_get_u64(&answer.body);

@@ -119,7 +119,8 @@ func (e *execution) gowine(ctx context.Context, args ...string) *exec.Cmd {
 	command.Env = append(os.Environ(),
 		"GOCOVERDIR="+windowsPath(e.counters()),
 		"CSI_PROXY_EXE="+windowsPath(filepath.Join(e.out, proxyName)),
-		"CSI_PROXYCTL_EXE="+windowsPath(filepath.Join(e.out, ctlName)))
+		"CSI_PROXYCTL_EXE="+windowsPath(filepath.Join(e.out, ctlName)),
+		"CSI_DRIVER_EXE="+windowsPath(filepath.Join(e.out, driverName)))
 	command.WaitDelay = 5 * time.Second
 	return command
 }

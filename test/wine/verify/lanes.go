@@ -19,6 +19,7 @@ import (
 const (
 	proxyName      = "csi-proxy.exe"
 	ctlName        = "csi-proxyctl.exe"
+	driverName     = "csi-driver.exe"
 	profileSuffix  = ".out"
 	countersSuffix = ".counters"
 	programsSuffix = ".programs"
@@ -124,7 +125,7 @@ func (r *runner) build(ctx context.Context) error {
 		return err
 	}
 	return r.command(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"}, "go", "build",
-		"-cover", "-covermode=atomic", "-coverpkg="+module+"/...", "-overlay", list, "-o", r.out+"/", "./cmd/csi-proxy", "./cmd/csi-proxyctl")
+		"-cover", "-covermode=atomic", "-coverpkg="+module+"/...", "-overlay", list, "-o", r.out+"/", "./cmd/csi-proxy", "./cmd/csi-proxyctl", "./cmd/csi-driver")
 }
 
 // counters is the folder that measured programs write to.

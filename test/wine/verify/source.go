@@ -16,7 +16,7 @@ const module = "github.com/csi-windows/csi-windows"
 
 // rooms are the folders of the product.
 func rooms() []string {
-	return []string{"agent", "client", "cmd", "host", "sim", "winos", "wire"}
+	return []string{"agent", "client", "cmd", "csikit", "driver", "host", "internal", "mounter", "node", "sim", "winos", "wire"}
 }
 
 // isVerified reports whether a file, by import path and name, is one that only

@@ -1,5 +1,6 @@
 // Command apidoc writes one page for each API group from wire's version table.
-// What a method does is taken from the comments of package host.
+// What a method does is taken from the comments of the contracts, packages host and
+// node.
 package main
 
 import (
@@ -19,20 +20,22 @@ import (
 )
 
 func main() {
-	hostFolder := flag.String("host", "", "folder of package host")
+	contracts := flag.String("contracts", "", "folders of the packages with the contracts, with commas between them")
 	out := flag.String("out", "", "folder of the pages")
 	flag.Parse()
-	if err := run(*hostFolder, *out); err != nil {
+	if err := run(strings.Split(*contracts, ","), *out); err != nil {
 		fmt.Fprintln(os.Stderr, "apidoc:", err)
 		os.Exit(1)
 	}
 }
 
 // run writes every page.
-func run(hostFolder, out string) error {
-	comments, err := methodComments(hostFolder)
-	if err != nil {
-		return err
+func run(contracts []string, out string) error {
+	comments := map[string]string{}
+	for _, folder := range contracts {
+		if err := addMethodComments(comments, folder); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -45,22 +48,22 @@ func run(hostFolder, out string) error {
 	return nil
 }
 
-// methodComments returns the comments of the interface methods of a package.
-func methodComments(folder string) (map[string]string, error) {
+// addMethodComments adds the comments of the exported methods of a package's
+// interfaces.
+func addMethodComments(comments map[string]string, folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	comments := map[string]string{}
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if i, ok := n.(*ast.InterfaceType); ok {
 				for _, m := range i.Methods.List {
-					if len(m.Names) == 1 {
+					if len(m.Names) == 1 && m.Names[0].IsExported() {
 						comments[m.Names[0].Name] = strings.Join(strings.Fields(m.Doc.Text()), " ")
 					}
 				}
@@ -68,7 +71,7 @@ func methodComments(folder string) (map[string]string, error) {
 			return true
 		})
 	}
-	return comments, nil
+	return nil
 }
 
 // page is the document of a group.
@@ -83,6 +86,7 @@ func page(group string, comments map[string]string) []byte {
 	fmt.Fprintf(&b, "<!-- Made from the version table by wire/internal/apidoc; do not edit. -->\n\n# API group %s\n\n", group)
 	writeVersions(&b, all)
 	writeMethods(&b, all, comments)
+	writeMessages(&b, all)
 	return b.Bytes()
 }
 
@@ -116,6 +120,22 @@ func writeMethods(b *bytes.Buffer, all []wire.Description, comments map[string]s
 	}
 	if slices.ContainsFunc(all, func(d wire.Description) bool { return d.OldRequest || d.OldResponse }) {
 		b.WriteString("\n(†) other bytes than the newest version's; the server translates.\n")
+	}
+}
+
+// writeMessages lists what requests and responses are made of.
+func writeMessages(b *bytes.Buffer, all []wire.Description) {
+	written := map[string]bool{}
+	for _, d := range all {
+		for _, m := range d.Messages {
+			if len(written) == 0 {
+				b.WriteString("\n## Messages within requests and responses\n\n| message | fields |\n|---|---|\n")
+			}
+			if !written[m.Name] {
+				fmt.Fprintf(b, "| `%s` | %s |\n", m.Name, cell(m.Fields, false))
+			}
+			written[m.Name] = true
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,8 +23,8 @@ const commandTime = 8 * time.Minute
 // Everything the workflow does on a runner but the build succeeds. The one difference
 // is that the files of mounted volumes are reached at the simulated node.
 func TestWorkflow(t *testing.T) {
-	control := bed.Environment(t, bed.ControlVariable)
-	freshNode(t, control)
+	node := bed.Connect(t)
+	node.Fresh()
 	file, err := os.ReadFile(filepath.Join("..", "..", "..", "..", filepath.FromSlash(workflow.Path)))
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +49,7 @@ func TestWorkflow(t *testing.T) {
 			continue // the lane has built them
 		}
 		if slices.Contains(words, "conformance") {
-			words = append(words, "--sim-control", control)
+			words = append(words, "--sim-control", node.Address)
 		}
 		output, err := run(t.Context(), folder, words...)
 		if err != nil {
@@ -120,23 +119,5 @@ func copyPrograms(t *testing.T, folder string) {
 		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)), data, 0o755); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// freshNode puts a new node in the place of the one before.
-func freshNode(t *testing.T, address string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/standin/node/reset", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusNoContent {
-		t.Fatalf("reset the node: %s, %v", answer.Status, err)
 	}
 }
