@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/csi-windows/csi-windows/sidecar/sidecartest"
 )
@@ -315,17 +318,27 @@ func TestKindsThatAreMissingAreWaitedFor(t *testing.T) {
 	serve(bed, &backend{})
 	config := quick
 	config.KindsCheck = 20 * time.Millisecond
+	// The list of kinds is read outside the lock of the store in memory, so it
+	// changes within a request of the one who reads it.
+	var installed atomic.Bool
+	install := sync.OnceFunc(func() {
+		bed.Snapshots.Resources = append(bed.Snapshots.Resources, &metav1.APIResourceList{
+			GroupVersion: "groupsnapshot.storage.k8s.io/v1",
+			APIResources: []metav1.APIResource{{Name: "volumegroupsnapshotcontents"}, {Name: "volumegroupsnapshotclasses"}},
+		})
+	})
+	bed.Snapshots.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if installed.Load() {
+			install()
+		}
+		return false, nil, nil
+	})
 	start(bed, config)
 	eventually(bed, "ready", isReady) // single snapshots do not wait
 	if err := watching(bed, "volumegroupsnapshotcontents"); err == nil {
 		t.Error("kinds that are not served are watched")
 	}
-	bed.Snapshots.Lock()
-	bed.Snapshots.Resources = append(bed.Snapshots.Resources, &metav1.APIResourceList{
-		GroupVersion: "groupsnapshot.storage.k8s.io/v1",
-		APIResources: []metav1.APIResource{{Name: "volumegroupsnapshotcontents"}, {Name: "volumegroupsnapshotclasses"}},
-	})
-	bed.Snapshots.Unlock()
+	installed.Store(true)
 	bed.Eventually(groupIsReady(bed, "v1"))
 }
 
