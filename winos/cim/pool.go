@@ -32,6 +32,7 @@ type pool[W any] struct {
 	group sync.WaitGroup
 
 	mu        sync.Mutex
+	waiting   int // jobs for which no worker stood idle
 	counted   int // workers without those whose job has outlived its context
 	hung      int // the others
 	hungTotal uint64
@@ -39,8 +40,9 @@ type pool[W any] struct {
 
 // job is run by a worker, or failed when that cannot enter.
 type job[W any] struct {
-	run  func(W)
-	fail func(error)
+	run     func(W)
+	fail    func(error)
+	waiting bool // it is among pool.waiting
 }
 
 // newPool starts a pool with one worker; it fails when that cannot enter.
@@ -107,11 +109,14 @@ func (p *pool[W]) start(ctx context.Context, run func(W), fail func(error)) erro
 		return nil
 	default:
 	}
-	p.grow()
+	counted.waiting = true
+	p.await()
 	select {
 	case <-ctx.Done():
+		p.awaited()
 		return ctx.Err()
 	case <-p.stop:
+		p.awaited()
 		return errClosed
 	case p.jobs <- counted:
 		return nil
@@ -125,13 +130,29 @@ func (p *pool[W]) stats() Stats {
 	return Stats{Workers: p.counted, Hung: p.hung, HungTotal: p.hungTotal}
 }
 
-// grow adds a worker while the pool is open and there are not too many.
-func (p *pool[W]) grow() {
+// await counts a job in that waits for a worker, and adds one.
+func (p *pool[W]) await() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.waiting++
 	p.growLocked()
 }
 
+// awaited counts a job out that waited for a worker.
+func (p *pool[W]) awaited() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting--
+}
+
+// took notes that a worker has taken a job.
+func (p *pool[W]) took(j job[W]) {
+	if j.waiting {
+		p.awaited()
+	}
+}
+
+// growLocked adds a worker while the pool is open and there are not too many.
 func (p *pool[W]) growLocked() {
 	select {
 	case <-p.stop:
@@ -180,6 +201,7 @@ func (p *pool[W]) addLocked(started chan<- error) {
 		}
 		if started == nil {
 			p.failOne(err)
+			return
 		}
 		p.leave()
 	})
@@ -199,16 +221,25 @@ func (p *pool[W]) replace(started chan<- error) bool {
 	return true
 }
 
+// leave gives a worker's place to another when a job waits for one.
 func (p *pool[W]) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counted--
+	if p.waiting > 0 {
+		p.growLocked()
+	}
 }
 
+// failOne is the end of a worker that cannot enter. Its place is free before the
+// job's caller is told: whoever calls again then finds it.
 func (p *pool[W]) failOne(err error) {
 	select {
 	case <-p.stop:
+		p.leave()
 	case job := <-p.jobs:
+		p.took(job)
+		p.leave()
 		job.fail(err)
 	}
 }
@@ -221,6 +252,7 @@ func (p *pool[W]) serve(state W) {
 		case <-p.stop:
 			return
 		case job := <-p.jobs:
+			p.took(job)
 			job.run(state)
 		}
 		if p.leaveIfTooMany() {

@@ -126,6 +126,50 @@ func TestWorkerThatCannotEnter(t *testing.T) {
 	}
 }
 
+// A worker that cannot enter leaves its place to whoever waits for one, and has left
+// it when the call that it fails is told.
+func TestPlaceOfAWorkerThatCannotEnter(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("no apartment")
+	var entered atomic.Int32
+	waits := make(chan struct{})
+	p, err := newPool(2, func() (int, func(), error) {
+		if entered.Add(1) == 2 {
+			<-waits
+			return 0, nil, failure
+		}
+		return 0, func() {}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	if err := p.start(t.Context(), func(int) { <-release }, nil); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	for range cap(ended) {
+		go func() {
+			if err := p.start(t.Context(), func(int) { ended <- nil }, func(err error) { ended <- err }); err != nil {
+				ended <- err
+			}
+		}()
+	}
+	for both := false; !both; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		both = p.waiting == cap(ended)
+		p.mu.Unlock()
+	}
+	close(waits)
+	if first, second := <-ended, <-ended; (first == nil) == (second == nil) {
+		t.Errorf("%v and %v, want one failure", first, second)
+	}
+	close(release)
+	if err := p.close(); err != nil || p.waiting != 0 {
+		t.Errorf("%d jobs wait, %v", p.waiting, err)
+	}
+}
+
 // A goroutine on a thread that will not do is replaced, until one will.
 func TestWorkerOnAnotherThread(t *testing.T) {
 	t.Parallel()
