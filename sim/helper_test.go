@@ -7,13 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/csi-windows/csi-windows/internal/leaktest"
 	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const (
 	mib = int64(1) << 20

@@ -6,16 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/csi-windows/csi-windows/agent"
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/internal/leaktest"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos"
 	"github.com/csi-windows/csi-windows/winos/cim"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const gib = int64(1) << 30
 

@@ -13,14 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/csi-windows/csi-windows/internal/leaktest"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // serve runs a node's control on a socket and gives a client of it.
 func serve(t *testing.T, address string) (*sim.Node, *Client) {

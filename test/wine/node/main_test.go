@@ -12,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/csi-windows/csi-windows/internal/leaktest"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/test/wine/standin"
@@ -21,7 +20,7 @@ import (
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // program is a node server that runs in this process.
 type program struct {

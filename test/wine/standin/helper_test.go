@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/csi-windows/csi-windows/internal/leaktest"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/winos/cim"
 	"github.com/csi-windows/csi-windows/winos/win32"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const gib = int64(1) << 30
 
