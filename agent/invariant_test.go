@@ -209,7 +209,7 @@ func TestInvariant5_SpellingsOfOnePlace(t *testing.T) {
 	go func() { done <- l.agent.MountVolume(l.ctx, first, root+`\long folder name\m`) }()
 	<-entered
 	for _, path := range []string{root + `\LONGFO~1\m`, root + `\alias\m`, strings.ToUpper(root) + `\Long Folder Name\M`} {
-		ctx, cancel := context.WithTimeout(l.ctx, 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(l.ctx, 2*time.Second)
 		l.want(host.KindBusy, l.agent.MountVolume(ctx, second, path))
 		cancel()
 	}
@@ -294,7 +294,7 @@ func TestInvariant7_HungSystemCall(t *testing.T) {
 	id, other := l.formatted(64*mib), l.formatted(64*mib)
 	l.ok(l.node.AddFault(l.ctx, sim.Fault{Call: "win32.FlushFileBuffers", Hang: true}))
 	for _, kind := range []host.Kind{host.KindTimeout, host.KindBusy} {
-		ctx, cancel := context.WithTimeout(l.ctx, 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(l.ctx, 2*time.Second)
 		l.want(kind, l.agent.WriteVolumeCache(ctx, id))
 		cancel()
 	}

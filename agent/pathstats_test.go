@@ -38,7 +38,7 @@ func TestPathStatsOfVolumes(t *testing.T) {
 
 func TestPathStatsOfShares(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, func(_ *sim.Config, p *agent.Policy) { p.ProbeTimeout = 50 * time.Millisecond })
+	l := newLab(t, func(_ *sim.Config, p *agent.Policy) { p.ProbeTimeout = 2 * time.Second })
 	folder := l.share(func(s *sim.SMBServer) { s.Shares[0].SizeBytes = 1 << 30 })
 	l.ok(os.MkdirAll(filepath.Join(folder, "sub"), 0o755))
 	writeFile(t, filepath.Join(folder, "sub", "file"), make([]byte, 1<<20))
