@@ -6,12 +6,25 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/wire"
+	"github.com/csi-windows/csi-windows/wire/pipe"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
+
+// connected is a connection on which a call was answered, so that the time of the
+// next one is all its own.
+func connected(t *testing.T, place pipe.Place) *grpc.ClientConn {
+	t.Helper()
+	conn := dial(t, place, diskV1)
+	if err := rescan(t.Context(), conn); err != nil { // waits for its answer: no Leave
+		t.Fatal(err)
+	}
+	return conn
+}
 
 // A call that goes on after its client has gone takes nobody's place on the pipe.
 func TestHungCallTakesNoPlace(t *testing.T) {
@@ -34,20 +47,14 @@ func TestHungCallTakesNoPlace(t *testing.T) {
 		return nil
 	}}
 	place := serveDisk(t, wire.ServerConfig{Host: h, Limits: wire.Limits{MaxConcurrentCallsPerPipe: 1}})
-	conn := dial(t, place, diskV1)
+	conn := connected(t, place)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	wantCode(t, rescan(ctx, conn), codes.DeadlineExceeded)
 	<-entered
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		err := rescan(t.Context(), conn) // waits for its answer: no Leave
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the place of the hung call stays taken: %v", err)
-		}
-	}
+	waitUntil(t, "the place of the hung call is free", func() bool {
+		return rescan(t.Context(), conn) == nil // waits for its answer: no Leave
+	})
 }
 
 // A call whose client has gone is nobody's, so a stopping server does not use up its
@@ -58,6 +65,9 @@ func TestShutdownWaitsForNoDesertedCall(t *testing.T) {
 	defer close(release)
 	h := &wiretest.Host{Before: func(ctx context.Context, _ string) error {
 		caller, _ := host.CallerOf(ctx)
+		if caller.Leave == nil {
+			return nil
+		}
 		<-ctx.Done()
 		caller.Leave()
 		close(gone)
@@ -65,7 +75,7 @@ func TestShutdownWaitsForNoDesertedCall(t *testing.T) {
 		return nil
 	}}
 	server, cfg := startDisk(t, h)
-	conn := dial(t, cfg.Place, diskV1)
+	conn := connected(t, cfg.Place)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	wantCode(t, rescan(ctx, conn), codes.DeadlineExceeded)

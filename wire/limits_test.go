@@ -200,7 +200,7 @@ func TestSilentConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
 	place := serveDisk(t, wire.ServerConfig{Host: &wiretest.Host{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		Limits: wire.Limits{ConnectTimeout: 20 * time.Millisecond}})
+		Limits: wire.Limits{ConnectTimeout: 2 * time.Second}})
 	silent, err := place.Dial(t.Context(), "disk", "v1")
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ var (
 	diskV1      = wire.API{Group: wire.GroupDisk, Version: "v1"}
 	volumeV1    = wire.API{Group: wire.GroupVolume, Version: "v1"}
 	rescanPath  = "/v1.Disk/Rescan"
-	waitTimeout = 5 * time.Second
+	waitTimeout = 30 * time.Second
 )
 
 // dial connects to one pipe the way csi-proxy's client does.

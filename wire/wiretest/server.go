@@ -14,8 +14,9 @@ import (
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
 
-// stopTimeout is how long Serve's server may take to stop at the end of a test.
-const stopTimeout = 5 * time.Second
+// stopTimeout is how long Serve's server may take to stop at the end of a test; it
+// is far more than it takes.
+const stopTimeout = 30 * time.Second
 
 // places counts the places on Windows, which all lie in one name space.
 var places atomic.Int64
