@@ -66,7 +66,7 @@ func TestManyCallersThroughARestart(t *testing.T) {
 	t.Parallel()
 	place := wiretest.Place(t)
 	stop := start(t, richHost(), place, "disk")
-	c := open(t, client.Options{Place: place})
+	c := open(t, client.Options{Place: place, DialTimeout: time.Minute}) // the callers wait for one another
 	done := make(chan struct{})
 	var callers sync.WaitGroup
 	for range 8 {
@@ -143,7 +143,7 @@ func TestSilentServer(t *testing.T) {
 		_ = listener.Close()
 		<-accepted
 	}()
-	c := open(t, client.Options{Place: place, DialTimeout: 100 * time.Millisecond})
+	c := open(t, client.Options{Place: place, DialTimeout: time.Second})
 	err = c.Rescan(t.Context())
 	wantKind(t, err, host.KindUnavailable)
 	if !strings.Contains(err.Error(), "does not answer") {
