@@ -61,7 +61,7 @@ func (r *recordedEvents) wait(t *testing.T, begins string, holds ...string) {
 		}
 		return false
 	}
-	for deadline := time.Now().Add(20 * time.Second); !found(); {
+	for deadline := time.Now().Add(time.Minute); !found(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("there is no event %q among %q", begins, r.all())
 		}

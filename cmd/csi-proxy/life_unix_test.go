@@ -26,7 +26,7 @@ import (
 )
 
 // endTime is how long anything here may take; it is far more than it takes.
-const endTime = 20 * time.Second
+const endTime = time.Minute
 
 // running is a program that serves a simulated node in this process.
 type running struct {

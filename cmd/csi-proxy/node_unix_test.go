@@ -126,10 +126,11 @@ func TestNodePipeAloneAndLeftOut(t *testing.T) {
 }
 
 // A primitive that hangs below a task is reported, the task is answered at its
-// deadline, and a stop does not wait for it.
+// deadline, and a stop does not wait for it. The deadline leaves time to come as far
+// as the primitive, on a busy machine too.
 func TestC064_TaskWithHungPrimitiveIsReported(t *testing.T) {
 	t.Parallel()
-	r := startProgram(t, `-kubelet-path=C:\k`, "-call-timeout=1s", "-grace-period=10m")
+	r := startProgram(t, `-kubelet-path=C:\k`, "-call-timeout=5s", "-grace-period=10m")
 	c, n := r.connect()
 	request := diskStage(t, n)
 	if err := n.AddFault(t.Context(), sim.Fault{Call: "cim.Exec MSFT_Volume.Format", Hang: true}); err != nil {
@@ -143,7 +144,7 @@ func TestC064_TaskWithHungPrimitiveIsReported(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	if took := time.Since(stopping); took > time.Minute {
+	if took := time.Since(stopping); took > endTime {
 		t.Errorf("the stop took %v", took)
 	}
 }
