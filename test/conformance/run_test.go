@@ -153,7 +153,7 @@ func TestDeadlines(t *testing.T) {
 	s, env := newBed(t)
 	env.Host = s.Agent
 	release := make(chan struct{})
-	options := conformance.Options{CaseTimeout: time.Second, CleanupTimeout: 5 * time.Second}
+	options := conformance.Options{CaseTimeout: 2 * time.Second, CleanupTimeout: 5 * time.Second}
 	results, err := conformance.RunCases(t.Context(), env, options,
 		conformance.CaseOf("test/slow", nil, func(ctx context.Context, _ conformance.Scene) { <-ctx.Done() }),
 		conformance.CaseOf("test/hangs", nil, func(_ context.Context, scene conformance.Scene) {

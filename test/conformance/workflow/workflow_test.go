@@ -3,7 +3,6 @@ package workflow_test
 import (
 	"bytes"
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,7 +119,7 @@ type bed struct {
 // run runs a program and returns what it says and its exit code.
 func (b *bed) run(name string, args ...string) (output string, code int) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(b.Context(), 9*time.Minute) // a build, beside those of all the other tests
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = b.top
@@ -157,14 +156,7 @@ func (b *bed) isVerb(line string, args []string) {
 func (b *bed) serve() {
 	b.Helper()
 	b.sockets = wiretest.Place(b.T).Dir
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.control = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		b.Fatal(err)
-	}
+	b.control = filepath.Join(wiretest.Place(b.T).Dir, "control.sock")
 	command := exec.Command(filepath.Join(b.bin, "csi-proxy"), "-sim-dir="+b.TempDir(), "-socket-dir="+b.sockets, "-sim-control="+b.control)
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
