@@ -76,7 +76,7 @@ sweep:
 ## test-cluster: the product in a real Kubernetes, which a cold machine builds first for a quarter
 ## of an hour, into bin/cluster; kubelets need root, containerd and runc
 test-cluster: bin/cluster/.complete
-	CGO_ENABLED=0 $(GO) -C test/cluster test -p 1 -timeout 40m ./...
+	CGO_ENABLED=0 $(GO) -C test/cluster test -p 1 -timeout 120m ./...
 
 ## bench-cluster: a hundred claims with csi-sidecar and with upstream's sidecars, which it builds into
 ## bin/upstream; see docs/benchmarks.md
@@ -84,7 +84,7 @@ bench-cluster: bin/cluster/.complete
 	test/cluster/upstream/build bin/upstream
 	CGO_ENABLED=0 $(GO) -C test/cluster test -run '^$$' -bench Sidecars -benchtime 1x -timeout 60m .
 
-bin/cluster/.complete: test/cluster/kubernetes/go.mod test/cluster/kubernetes/build test/cluster/snapshots/go.mod test/cluster/snapshots/build
+bin/cluster/.complete: test/cluster/build test/cluster/kubernetes/go.mod test/cluster/kubernetes/build test/cluster/snapshots/go.mod test/cluster/snapshots/build
 	test/cluster/build
 
 ## wine: the Windows binaries under Wine; needs wine64 and gcc-mingw-w64-x86-64-win32

@@ -1,13 +1,14 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -28,7 +29,7 @@ func kubernetesProgram(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(here(), kubernetesPrograms, name)
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v; make bin/cluster builds it", err)
+		t.Fatalf("%v; make bin/cluster/.complete builds it", err)
 	}
 	return path
 }
@@ -64,7 +65,7 @@ func build(t testing.TB, module, packagePath string) string {
 		t.Fatal("build: TestMain has to call cluster.Main")
 	}
 	path := filepath.Join(built.folder, filepath.Base(packagePath))
-	command := exec.CommandContext(t.Context(), "go", "build", "-C", module, "-trimpath", "-ldflags=-s -w", "-o", path, packagePath)
+	command := exec.CommandContext(t.Context(), "go", "build", "-C", module, "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, packagePath)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", packagePath, err, output)
@@ -91,15 +92,34 @@ func Main(m *testing.M) (code int) {
 	return m.Run()
 }
 
+// Ports for programs lie below those that the kernel gives to connections: one of
+// those could be taken before its program listens.
+// Source: ip(7), ip_local_port_range, 32768 and above unless somebody changed it.
+const (
+	portsFrom = 12000
+	portCount = 8000
+)
+
+// portsGiven counts the ports that were tried; none is given twice.
+var portsGiven atomic.Int64
+
 // freePorts are ports of loopback that nothing listens on.
 func freePorts(count int) (ports []int, err error) {
-	for range count {
-		listener, failure := listenLoopback()
-		if failure != nil {
-			return nil, errors.Join(err, failure)
+	for range portCount {
+		if len(ports) == count {
+			return ports, nil
 		}
-		defer func() { err = errors.Join(err, listener.Close()) }()
-		ports = append(ports, portOf(listener))
+		// Test beds of several processes begin at different ones.
+		port := portsFrom + (int64(os.Getpid())*61+portsGiven.Add(1))%portCount
+		listener, failure := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if failure != nil {
+			err = failure
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			return nil, err
+		}
+		ports = append(ports, int(port))
 	}
-	return ports, nil
+	return nil, fmt.Errorf("no %d ports are free: %w", count, err)
 }
