@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,7 +17,7 @@ import (
 
 // startTime is how long a part of the cluster may take until it serves. It is much
 // more than it needs on an idle machine.
-const startTime = 2 * time.Minute
+const startTime = 5 * time.Minute
 
 // pollTime lies between two looks at something that is waited for.
 const pollTime = 50 * time.Millisecond
@@ -98,6 +97,7 @@ func Start(t testing.TB, options Options) *Cluster {
 	c.installSnapshots()
 	c.installRoles()
 	ready()
+	c.awaitRoles()
 	if options.SnapshotController {
 		c.startSnapshotController()
 	}
@@ -200,7 +200,3 @@ func (c *Cluster) Resume() {
 		c.t.Fatal(err)
 	}
 }
-
-func listenLoopback() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
-
-func portOf(listener net.Listener) int { return listener.Addr().(*net.TCPAddr).Port }

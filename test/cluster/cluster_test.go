@@ -17,8 +17,9 @@ import (
 	"github.com/csi-windows/csi-windows/test/cluster"
 )
 
-// podTime is how long a pod may take to run, or to go.
-const podTime = time.Minute
+// podTime is how long a pod may take to run, or to go: longer than a few retries with
+// delays that double.
+const podTime = 3 * time.Minute
 
 // A control plane serves built-in kinds and those of snapshots, a Windows node is
 // ready there, and pods are scheduled to it, run and end.

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,15 +42,15 @@ var roles []byte
 
 var documentEnd = regexp.MustCompile(`(?m)^---\s*$`)
 
+// applyTime is how long kinds that were made just now may be unknown to whoever
+// applies objects of them.
+const applyTime = 30 * time.Second
+
 // Apply applies every object of a text of YAML documents, in their order, as an
 // administrator does.
 func (c *Cluster) Apply(text []byte) {
 	c.t.Helper()
-	ctx, cancel := c.context()
-	defer cancel()
-	if err := c.apply(ctx, text); err != nil {
-		c.t.Fatal(err)
-	}
+	c.Wait("objects are applied", applyTime, func(ctx context.Context) error { return c.apply(ctx, text) })
 }
 
 func (c *Cluster) apply(ctx context.Context, text []byte) error {
@@ -137,6 +138,28 @@ func (c *Cluster) establish(ctx context.Context, count int) error {
 	}
 	if served < count {
 		return fmt.Errorf("%d of %d are served", served, count)
+	}
+	return c.listAll(ctx, list.Items)
+}
+
+// listAll fails while objects of the kinds that are defined cannot be listed, or are
+// not among what the API server says it has: that comes a little later.
+func (c *Cluster) listAll(ctx context.Context, definitions []unstructured.Unstructured) error {
+	groups, err := restmapper.GetAPIGroupResources(c.Client.Discovery())
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	for i := range definitions {
+		group, _, _ := unstructured.NestedString(definitions[i].Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(definitions[i].Object, "spec", "names", "kind")
+		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		if err != nil {
+			return err
+		}
+		if _, err := c.Dynamic.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("list %s: %w", mapping.Resource.Resource, err)
+		}
 	}
 	return nil
 }

@@ -1,13 +1,12 @@
 package cluster_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/csi-windows/csi-windows/test/cluster"
 )
@@ -96,7 +96,10 @@ func (d *plainOnNode) grow(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	claims := c.Client.CoreV1().PersistentVolumeClaims("default")
 	patch := []byte(`{"spec": {"resources": {"requests": {"storage": "2Mi"}}}}`)
-	if _, err := claims.Patch(t.Context(), d.name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		_, err := claims.Patch(t.Context(), d.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	c.Wait("claim "+d.name+" has grown", 2*podTime, func(ctx context.Context) error {
@@ -129,9 +132,12 @@ func wasAsked(t *testing.T, d *plainOnNode, methods ...string) {
 		t.Fatal(err)
 	}
 	asked := map[string]bool{}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+	for line := range strings.Lines(string(data)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it is still being written
+		}
 		var call struct{ Method string }
-		if err := json.Unmarshal(lines.Bytes(), &call); err != nil {
+		if err := json.Unmarshal([]byte(line), &call); err != nil {
 			t.Fatal(err)
 		}
 		asked[call.Method] = true

@@ -3,6 +3,7 @@ package cluster
 import (
 	"path/filepath"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -48,4 +49,5 @@ func (c *Cluster) GrantSecrets() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.AwaitRights(AccountUser(Namespace, SidecarAccount), authorizationv1.ResourceAttributes{Resource: "secrets", Verb: "list"})
 }

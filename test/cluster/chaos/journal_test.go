@@ -15,6 +15,9 @@ import (
 	"github.com/csi-windows/csi-windows/test/cluster"
 )
 
+// stepTime is how long one step may take: longer than a few retries.
+const stepTime = 3 * time.Minute
+
 // entries are the names of the volumes in the provisioner's journal.
 func (w *world) entries(ctx context.Context) (names []string, err error) {
 	lease, err := w.Client.CoordinationV1().Leases(cluster.Namespace).Get(ctx, cluster.PlainDriverName+"-intents", metav1.GetOptions{})
@@ -46,25 +49,25 @@ func TestJournalSavesAVolumeNobodyKnowsOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 0, []string{"-answer-delay=1h"}, append(test.flags, "--provisioner-timeout=10m"))
 			w.must(w.createClaim(t.Context(), "lost", "immediate", nil))
-			w.Wait("the driver has made the volume", time.Minute, func(context.Context) error { return w.stored(1) })
+			w.Wait("the driver has made the volume", stepTime, func(context.Context) error { return w.stored(1) })
 			w.sidecar.Kill()
 			w.driver.Process.Kill()
 			w.must(w.Client.CoreV1().PersistentVolumeClaims(namespace).Delete(t.Context(), "lost", metav1.DeleteOptions{}))
-			w.Wait("the claim goes", time.Minute, func(ctx context.Context) error { return w.gone(ctx, "lost") })
+			w.Wait("the claim goes", stepTime, func(ctx context.Context) error { return w.gone(ctx, "lost") })
 			w.startDriver()
 			w.startSidecar()
 			// Another claim's whole life is later than whatever was to be done first.
 			w.must(w.createClaim(t.Context(), "next", "immediate", nil))
-			w.Wait("the next claim is bound", time.Minute, func(ctx context.Context) error { return w.bound(ctx, "next") })
+			w.Wait("the next claim is bound", stepTime, func(ctx context.Context) error { return w.bound(ctx, "next") })
 			w.must(w.Client.CoreV1().PersistentVolumeClaims(namespace).Delete(t.Context(), "next", metav1.DeleteOptions{}))
-			w.Wait("its volume goes", time.Minute, func(ctx context.Context) error {
+			w.Wait("its volume goes", stepTime, func(ctx context.Context) error {
 				list, err := w.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 				if err == nil && len(list.Items) > 0 {
 					err = errors.New("it is there")
 				}
 				return err
 			})
-			w.Wait("the back-end is as it is to stay", time.Minute, func(ctx context.Context) error {
+			w.Wait("the back-end is as it is to stay", stepTime, func(ctx context.Context) error {
 				return errors.Join(w.stored(test.left), w.noEntries(ctx))
 			})
 			w.notForbidden()

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 // patience is how long a life waits at most for something to come true before it goes
@@ -200,7 +201,10 @@ func (l *life) runs(ctx context.Context) error {
 
 func (l *life) expand() error {
 	patch := fmt.Appendf(nil, `{"spec": {"resources": {"requests": {"storage": "%dMi"}}}}`, 9+l.rand.IntN(4))
-	_, err := l.Client.CoreV1().PersistentVolumeClaims(namespace).Patch(l.ctx, l.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		_, err := l.Client.CoreV1().PersistentVolumeClaims(namespace).Patch(l.ctx, l.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return nil // it is not bound yet
 	}

@@ -21,8 +21,8 @@ const (
 	namespace = "default"
 	zoneKey   = "topology.plain.example.com/zone"
 	// settleTime is how long the world may take to come to rest: a back-off of the
-	// attach-detach controller grows to two minutes.
-	settleTime = 4 * time.Minute
+	// attach-detach controller grows to two minutes, and several may follow one another.
+	settleTime = 10 * time.Minute
 )
 
 var (

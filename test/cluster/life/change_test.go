@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 // patchClaim changes what a claim asks for.
@@ -21,8 +22,15 @@ func (s *scene) patchClaim(name string, spec any) {
 	s.t.Helper()
 	data, err := json.Marshal(map[string]any{"spec": spec})
 	s.must(err)
-	_, err = s.c.Client.CoreV1().PersistentVolumeClaims(s.name).Patch(s.t.Context(), name, types.MergePatchType, data, metav1.PatchOptions{})
-	s.must(err)
+	s.must(s.mergeClaim(name, data))
+}
+
+// mergeClaim patches a claim, again when others change it all the time.
+func (s *scene) mergeClaim(name string, patch []byte) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		_, err := s.c.Client.CoreV1().PersistentVolumeClaims(s.name).Patch(s.t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
 }
 
 // grow has a claim ask for another size.
@@ -68,7 +76,11 @@ func expand(s *scene) {
 	s.makeClass()
 	s.claim("claim", "64Mi")
 	volume := s.bound("claim")
-	s.pod("pod", "", "claim")
+	node := ""
+	if s.zoneKey == "" {
+		node = nodes[0] // a volume for any node could get its pod to strangeNode, where the driver is not
+	}
+	s.pod("pod", node, "claim")
 	s.runs("pod")
 	s.grow("claim", "128Mi")
 	s.grown("claim", volume.Name, "128Mi")

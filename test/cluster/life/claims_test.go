@@ -13,6 +13,7 @@ import (
 // A claim that is bound at once, used where its volume is, and deleted: one call of
 // each kind.
 func claimFirst(s *scene) {
+	s.notListed()
 	mark := s.driver.mark()
 	s.makeClass()
 	s.claim("claim", "64Mi")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/csi-windows/csi-windows/test/cluster"
@@ -48,6 +49,9 @@ subjects: [{kind: ServiceAccount, name: csi-driverobject, namespace: csi}]
 func (b *bed) driverObjects(t *testing.T, checked *target) {
 	t.Helper()
 	b.Apply([]byte(objectRoles))
+	b.AwaitRights(cluster.AccountUser(cluster.Namespace, objectAccount),
+		authorizationv1.ResourceAttributes{Group: "storage.k8s.io", Resource: "csidrivers", Verb: "create"},
+		authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.Namespace, Verb: "create"})
 	kubeconfig := b.AccountKubeconfig(cluster.Namespace, objectAccount)
 	made := b.NamedPlainDriver("made.example.com", "-capabilities=controller,attach")
 	for _, driver := range []*cluster.Driver{made, checked.driver.driver} {

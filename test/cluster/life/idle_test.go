@@ -1,6 +1,8 @@
 package life
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,27 +16,52 @@ const idleTime = time.Minute - 500*time.Millisecond
 // renewalsMax is how many requests a process with four components makes in it.
 const renewalsMax = 12
 
+// quietTime without requests is the end of all work: of events of the last scene, and
+// of the journal, which is cleared after a while without any.
+const quietTime = 15 * time.Second
+
+// quiet waits until sidecars have asked for nothing but leases for a while.
+func (b *bed) quiet(t *testing.T, targets []*target) {
+	t.Helper()
+	began := time.Now()
+	b.For(t).Wait("the sidecars are quiet", waitTime, func(context.Context) error {
+		last := began
+		for _, r := range b.Requests(cluster.AccountUser(cluster.Namespace, cluster.SidecarAccount)) {
+			if r.Verb != "watch" && renewed(r, targets) == "" && r.Time.After(last) {
+				last = r.Time
+			}
+		}
+		if since := time.Since(last); since < quietTime {
+			time.Sleep(time.Second) // a look is a whole log
+			return fmt.Errorf("the last request was %v ago", since)
+		}
+		return nil
+	})
+}
+
+// renewed is the driver whose sidecar's lease a request renews, or none.
+func renewed(r cluster.Request, targets []*target) (driver string) {
+	for _, g := range targets {
+		if r.Resource == "leases" && r.Verb == "update" && strings.HasSuffix(r.Name, strings.ReplaceAll(g.name, ".", "-")) {
+			driver = g.name
+		}
+	}
+	return driver
+}
+
 // idle counts what sidecars ask while there is nothing to do: leases, and no more
 // often than all components together may.
 func (b *bed) idle(t *testing.T, targets []*target) {
 	t.Helper()
-	time.Sleep(15 * time.Second) // events of the last scene, and the journal, which is cleared after a while of quiet
+	b.quiet(t, targets)
 	begin := time.Now()
 	time.Sleep(idleTime)
 	renewals := map[string]int{} // by driver
 	for _, r := range b.Requests(cluster.AccountUser(cluster.Namespace, cluster.SidecarAccount)) {
-		if r.Time.Before(begin) || r.Time.After(begin.Add(idleTime)) {
-			continue
-		}
-		if r.Verb == "watch" {
+		if r.Time.Before(begin) || r.Time.After(begin.Add(idleTime)) || r.Verb == "watch" {
 			continue // the server ends each watch after 5 to 10 minutes, and it is begun again
 		}
-		driver := ""
-		for _, g := range targets {
-			if r.Resource == "leases" && r.Verb == "update" && strings.HasSuffix(r.Name, strings.ReplaceAll(g.name, ".", "-")) {
-				driver = g.name
-			}
-		}
+		driver := renewed(r, targets)
 		if driver == "" {
 			t.Errorf("asked while idle: %+v", r)
 		}

@@ -95,26 +95,7 @@ func bareExpand(s *scene) {
 }
 
 // Without PUBLISH_READONLY a driver is not asked to publish read-only.
-func attachReadOnly(s *scene) {
-	s.makeClass()
-	id := s.store("readonly-"+s.name, 64<<20)
-	name := s.staticVolume(id, "claim", func(volume *corev1.PersistentVolume) { volume.Spec.CSI.ReadOnly = true })
-	s.claim("claim", "64Mi", func(claim *corev1.PersistentVolumeClaim) { claim.Spec.VolumeName = name })
-	s.bound("claim")
-	mark := s.driver.mark()
-	s.pod("pod", nodes[0], "claim")
-	s.runs("pod")
-	calls := s.driver.since(mark, "ControllerPublishVolume")
-	if len(calls) != 1 || requestOf(s.t, calls[0], &csi.ControllerPublishVolumeRequest{}).GetReadonly() {
-		s.t.Errorf("%d calls, read-only is not to be said", len(calls))
-	}
-	s.noPod("pod")
-	s.noAttachment()
-	s.noClaim("claim")
-	s.deleteVolume(name)
-	s.noVolume(name)
-	s.remove(id)
-}
+func attachReadOnly(s *scene) { publishedReadOnly(s, false) }
 
 // A driver without a controller makes nothing, and its volumes need not be attached.
 func noneLife(s *scene) {

@@ -19,6 +19,8 @@ var sidecarFlags = []string{
 	"--provisioner-enable-capacity", "--provisioner-capacity-ownerref-level=-1", "--provisioner-capacity-poll-interval=2s",
 	"--attacher-reconcile-sync=2s", "--snapshotter-enable-volume-group-snapshots", "--provisioner-extra-create-metadata",
 	"--provisioner-controller-publish-readonly",
+	// A call that takes long on a machine with much else to do is not made twice.
+	"--provisioner-timeout=1m", "--attacher-timeout=1m", "--resizer-timeout=1m",
 }
 
 // scenario is a scene that drivers are put through.

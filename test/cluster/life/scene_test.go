@@ -19,8 +19,9 @@ import (
 )
 
 // waitTime is how long a step of a scene may take: longer than the controller
-// manager's own interval of looking at claims, and than a few retries.
-const waitTime = 60 * time.Second
+// manager's own interval of looking at claims, and than a few retries, of which the
+// attach-detach controller's are up to two minutes apart.
+const waitTime = 4 * time.Minute
 
 // pollTime lies between two looks.
 const pollTime = 50 * time.Millisecond

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/csi-windows/csi-windows/test/cluster"
 )
@@ -216,9 +215,7 @@ func (y *trial) groups() {
 // label puts a label on a claim.
 func (y *trial) label(name, key, value string) {
 	y.t.Helper()
-	_, err := y.c.Client.CoreV1().PersistentVolumeClaims(y.name).Patch(y.t.Context(), name, types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata": {"labels": {%q: %q}}}`, key, value), metav1.PatchOptions{})
-	y.must(err)
+	y.must(y.mergeClaim(name, fmt.Appendf(nil, `{"metadata": {"labels": {%q: %q}}}`, key, value)))
 }
 
 // refused waits until a snapshot, or a group of them, says why there will be none.
