@@ -202,6 +202,13 @@ func (d *fakeDriver) set(name string, notReady bool) {
 	d.name, d.notReady = name, notReady
 }
 
+// slowDown has calls fail that leave less time for an answer.
+func (d *fakeDriver) slowDown(needs time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.needs = needs
+}
+
 func (d *fakeDriver) dial() *grpc.ClientConn {
 	d.t.Helper()
 	conn, err := grpc.NewClient("unix:"+d.path, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -159,7 +159,7 @@ func (k *fakeKubelet) call(ctx context.Context, path string, what reaction) {
 	if what == ignores {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, testWait/10)
+	ctx, cancel := context.WithTimeout(ctx, testWait/2)
 	defer cancel()
 	// A socket is seen before it answers, and then tried again for a while.
 	conn, err := grpc.NewClient("passthrough:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -206,6 +206,13 @@ func (k *fakeKubelet) all() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.noted)
+}
+
+// first is what the kubelet was told first.
+func (k *fakeKubelet) first() pluginInfo {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.infos[0]
 }
 
 func (k *fakeKubelet) count(text string) (n int) {

@@ -34,7 +34,7 @@ func TestDriverIsRegistered(t *testing.T) {
 				k := startKubelet(t, b.registry, api, nil)
 				r := b.start()
 				k.await(fmt.Sprintf("registered %s %s", driverName, b.config.KubeletRegistrationPath), 1)
-				got := k.infos[0]
+				got := k.first()
 				if got.kind != "CSIPlugin" || !slices.Equal(got.versions, []string{"1.0.0"}) {
 					t.Errorf("the kubelet was told %+v", got)
 				}
@@ -187,6 +187,7 @@ func TestC071_DriverThatComesBackAsAnotherIsAnError(t *testing.T) {
 	r := b.start()
 	k.await(b.registered(), 1)
 	b.driver.stop()
+	b.logged("connection to the driver is lost", 1) // else nobody may have seen that it was away
 	b.driver.set("other.example.com", false)
 	b.driver.start()
 	err := r.wait()

@@ -18,8 +18,9 @@ const (
 	// dialTimeout bounds the look whether somebody answers on a socket.
 	dialTimeout = time.Second
 	// takeoverTime is what another registrar has between removing the socket and
-	// listening on its own.
-	takeoverTime = 100 * time.Millisecond
+	// listening on its own. A container that has used up its share of the
+	// processor stands still for a tenth of a second, or for several.
+	takeoverTime = 500 * time.Millisecond
 )
 
 // socket is a registration socket that knows its own file.

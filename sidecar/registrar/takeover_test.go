@@ -35,14 +35,15 @@ func TestC071_DriverThatComesBackIsLeftToTheNewerRegistrar(t *testing.T) {
 	k := startKubelet(t, b.registry, v1{}, nil)
 	r := b.start()
 	k.await(b.registered(), 1)
-	if err := os.Remove(b.socketPath()); err != nil {
-		t.Fatal(err)
-	}
-	newer, err := net.Listen("unix", b.socketPath())
+	// In one step, so that there is never none, which would be made anew.
+	newer, err := net.Listen("unix", b.socketPath()+".new")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer newer.Close()
+	if err := os.Rename(b.socketPath()+".new", b.socketPath()); err != nil {
+		t.Fatal(err)
+	}
 	there, err := os.Lstat(b.socketPath())
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,8 @@ func TestC071_SlowDriverThatComesBackIsRegisteredAgain(t *testing.T) {
 	b.start()
 	k.await(b.registered(), 1)
 	b.driver.stop()
-	b.driver.needs = 50 * time.Millisecond
+	b.logged("connection to the driver is lost", 1) // else nobody may have seen that it was away
+	b.driver.slowDown(50 * time.Millisecond)
 	b.driver.start()
 	k.await(b.registered(), 2)
 }
