@@ -41,7 +41,7 @@ const (
 )
 
 // quick has retries follow at once.
-var quick = snapshotter.Config{Workers: 1, RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, Timeout: 5 * time.Second, Groups: true}
+var quick = snapshotter.Config{Workers: 1, RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, Timeout: time.Minute, Groups: true}
 
 // can is what a driver says of itself, with more controller capabilities.
 func can(more ...csi.ControllerServiceCapability_RPC_Type) csiclient.Info {

@@ -36,10 +36,11 @@ func (s *Snapshotter) Run(ctx context.Context) error {
 			return fmt.Errorf("list contents of group snapshots: %w", err)
 		}
 	}
-	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return s.runSnapshots(ctx, log, noSnapshots) })
+	// The group's own context has ended whenever Wait returns, and says nothing.
+	work, both := errgroup.WithContext(ctx)
+	work.Go(func() error { return s.runSnapshots(both, log, noSnapshots) })
 	if withGroups {
-		work.Go(func() error { return s.runGroups(ctx, log, noGroups) })
+		work.Go(func() error { return s.runGroups(both, log, noGroups) })
 	}
 	if err := work.Wait(); err != nil && ctx.Err() == nil {
 		return err

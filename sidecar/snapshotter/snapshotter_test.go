@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/csi-windows/csi-windows/sidecar/sidecartest"
 	"github.com/csi-windows/csi-windows/sidecar/snapshotter"
@@ -269,10 +270,12 @@ func TestMemberOfAGroupIsLookedAtWithItsOwnSecret(t *testing.T) {
 
 func TestNewContentIsLeftToTheSnapshotControllerFirst(t *testing.T) {
 	t.Parallel()
+	now := time.Now()
 	young := vsc(func(c *snapshotv1.VolumeSnapshotContent) {
-		c.CreationTimestamp, c.Finalizers = metav1.Now(), nil
+		c.CreationTimestamp, c.Finalizers = metav1.NewTime(now), nil
 	})
 	bed := newBed(t, can(), "", class(nil), young)
+	bed.Env.Clock = clocktesting.NewFakeClock(now) // it stays young however long the test takes
 	serve(bed, &backend{})
 	start(bed, quick)
 	settled(bed)
