@@ -59,7 +59,7 @@ func TestAComponentRunsWhileItsLeaseIsHeldAndGivesItBack(t *testing.T) {
 	r.until("the first runs", one.isLive)
 	r.until("the second waits", func() bool { return r.phases()["two"] == sidecar.Waiting })
 	lease := r.lease("free")
-	if *lease.Spec.HolderIdentity != "pod-1" || lease.Labels["team"] != "storage" || *lease.Spec.LeaseDurationSeconds != 3 {
+	if *lease.Spec.HolderIdentity != "pod-1" || lease.Labels["team"] != "storage" || *lease.Spec.LeaseDurationSeconds != 30 {
 		t.Errorf("lease: %v", lease)
 	}
 	if r.value("leader_election_master_status", "free") != 1 {
@@ -113,7 +113,7 @@ func TestALostLeaseStopsItsComponentOnly(t *testing.T) {
 	one, two := &part{name: "one", run: untilTold}, &part{name: "two", run: untilTold}
 	b := sidecartest.New(t, csiclient.Info{})
 	r := start(t, b, func(c *sidecar.ProcessConfig) {
-		c.Leases.Duration, c.Leases.RenewDeadline = time.Second, 100*time.Millisecond
+		c.Leases.Duration, c.Leases.RenewDeadline = 4*time.Second, 3*time.Second // the second has to be renewed within it
 	}, sidecar.Supervised{Component: one, Lease: "one"}, sidecar.Supervised{Component: two, Lease: "two"})
 	r.until("both run", func() bool { return len(names(one, two)) == 2 })
 	b.Refuse("update leases csi/one", -1, apierrors.NewServiceUnavailable("paused"))

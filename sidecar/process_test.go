@@ -80,7 +80,7 @@ func start(t *testing.T, b *sidecartest.Bed, change func(*sidecar.ProcessConfig)
 	r.config = sidecar.ProcessConfig{
 		Leases: sidecar.LeaseConfig{
 			Client: b.Kube.CoordinationV1(), Namespace: "csi", Identity: "pod_1",
-			Duration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 20 * time.Millisecond,
+			Duration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 20 * time.Millisecond,
 		},
 		Health: &sidecar.Health{}, Metrics: r.metrics, Log: b.Env.Log, Clock: r.clock,
 	}
@@ -102,7 +102,7 @@ func (r *running) end() error {
 	r.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(30 * time.Second):
 		r.Fatal("the process does not end")
 	}
 	return r.err
@@ -170,6 +170,7 @@ func TestAComponentThatFailsIsStartedAgainAndTheOthersGoOn(t *testing.T) {
 				r.until("it is started again", func() bool { return weak.started() == i+2 })
 			}
 			r.until("it runs", func() bool { return r.phases()["weak"] == sidecar.Running })
+			r.until("the other runs", sound.isLive)
 			if sound.started() != 1 || !sound.isLive() {
 				t.Errorf("the other was started %d times", sound.started())
 			}

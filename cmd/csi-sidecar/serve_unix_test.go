@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,15 +56,32 @@ func serveDriver(t *testing.T, socket string) (stop func()) {
 	return func() { server.Stop(); <-done }
 }
 
-// freeAddress is one of loopback that nothing listens on.
-func freeAddress(t *testing.T) string {
+// shortDir is a folder whose path leaves room for the names of sockets, which the
+// name of a test would not.
+func shortDir(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	dir, err := os.MkdirTemp("", "csi")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// freeAddress is one of loopback that nothing listens on. Its port is below those
+// that systems give to whoever asks for any, so that no other program has it a
+// moment later.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			_ = listener.Close() // it took no connections
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // begin runs a command line until the function given back is called, which
@@ -79,7 +98,7 @@ func begin(t *testing.T, args ...string) (stop func() error) {
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(20 * time.Second):
+		case <-time.After(30 * time.Second):
 			return errors.New("it does not end")
 		}
 	}
@@ -89,7 +108,7 @@ func begin(t *testing.T, args ...string) (stop func() error) {
 func eventually(t *testing.T, url string, isWanted func(code int, text string) bool) {
 	t.Helper()
 	var last string
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		answer, err := http.Get(url)
 		if err != nil {
 			last = err.Error()
@@ -112,7 +131,7 @@ func is(want int) func(int, string) bool {
 // The registrar and the liveness probe live in one process, and the second tells
 // of a driver that the first is still waiting for.
 func TestRegistrarAndLivenessBesideADriverThatComesAndGoes(t *testing.T) {
-	dir := t.TempDir()
+	dir := shortDir(t)
 	socket := filepath.Join(dir, "csi.sock")
 	health, metrics := freeAddress(t), freeAddress(t)
 	stop := begin(t, "csi-sidecar", "--controllers=node-driver-registrar,livenessprobe", "--csi-address=unix://"+socket,
@@ -137,7 +156,7 @@ func TestRegistrarAndLivenessBesideADriverThatComesAndGoes(t *testing.T) {
 }
 
 func TestTheRegistrarAloneTellsOfTheRegistration(t *testing.T) {
-	dir := t.TempDir()
+	dir := shortDir(t)
 	socket, address := filepath.Join(dir, "csi.sock"), freeAddress(t)
 	stop := begin(t, "csi-node-driver-registrar", "--csi-address="+socket, "--kubelet-registration-path=/var/lib/kubelet/plugins/d/csi.sock",
 		"--plugin-registration-path="+dir, "--http-endpoint="+address)
@@ -157,9 +176,10 @@ func TestAStopBeforeTheDriverIsThereIsNoFailure(t *testing.T) {
 }
 
 func TestWithoutAnAPIServerItSaysWhatIsMissing(t *testing.T) {
-	stop := begin(t, "csi-attacher", "--csi-address="+filepath.Join(t.TempDir(), "no.sock"))
-	time.Sleep(50 * time.Millisecond)
-	if err := stop(); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
+	env := surroundings()
+	s := mustParse(t, env, "csi-attacher", "--csi-address="+filepath.Join(t.TempDir(), "no.sock"))
+	// It ends of itself.
+	if err := serve(t.Context(), s, env, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
 		t.Errorf("%v; want a word about the kubeconfig", err)
 	}
 }

@@ -95,6 +95,7 @@ func TestC083_NothingChangedNothingIsWritten(t *testing.T) {
 	for range 3 {
 		s.polled("ssd zone=a")
 	}
+	s.Watched("csistoragecapacities", "storageclasses", "nodes", "csinodes")
 	s.wrote(map[string]int{})
 	s.polled("ssd zone=a")
 	if actions := s.Kube.Actions(); len(actions) != 0 {
@@ -150,6 +151,7 @@ func TestC083_RunAgainAfterALostLeaseAdoptsWhatIsThere(t *testing.T) {
 	s.has("ssd", 100, -1)
 	s.start(capacity.Config{OwnerLevel: capacity.NoOwner})
 	s.want("ssd [] 100")
+	s.cached()
 	s.wrote(map[string]int{"create": 1})
 	s.stop()
 	s.stop = s.Run(s.component)

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -116,6 +116,7 @@ func TestOnlyWhatDiffersIsWritten(t *testing.T) {
 			s.has("ssd", 100, 50)
 			s.start(capacity.Config{OwnerLevel: capacity.NoOwner})
 			s.want("ssd [] 100 max=50")
+			s.cached()
 			s.wrote(map[string]int{"create": 1})
 			s.has("ssd", c.size, c.most)
 			s.polled("ssd ")
@@ -252,8 +253,10 @@ func TestNewsOfVolumesAreAnsweredByOneQuestionSoon(t *testing.T) {
 	s.has("ssd", 100, -1)
 	s.has("hdd", 100, -1)
 	zoneA := []*csi.Topology{{Segments: map[string]string{"zone": "a", "rack": "1"}}}
-	s.start(capacity.Config{OwnerLevel: capacity.NoOwner})
+	// The delay takes a while of real time too, in which all the news are taken in.
+	s.start(capacity.Config{OwnerLevel: capacity.NoOwner, RefreshDelay: 10 * time.Second})
 	s.want("ssd [zone=a] 100", "ssd [zone=b] 100", "hdd [zone=a] 100", "hdd [zone=b] 100")
+	s.cached()
 	s.has("ssd", 60, -1)
 	for range 100 {
 		s.component.Refresh("ssd", zoneA)
@@ -328,6 +331,22 @@ func TestRunSaysWhyItCannotWork(t *testing.T) {
 	}
 }
 
+// TestAStopBeforeTheCachesAreFullLeavesNothingBehind: TestMain looks for what goes on.
+func TestAStopBeforeTheCachesAreFullLeavesNothingBehind(t *testing.T) {
+	s := newScene(t, driver(), class("ssd"))
+	s.Refuse("list storageclasses", -1, apierrors.NewServiceUnavailable("paused"))
+	s.start(capacity.Config{OwnerLevel: capacity.NoOwner})
+	s.Eventually(func() error {
+		for _, action := range s.Kube.Actions() {
+			if action.Matches("list", "storageclasses") {
+				return nil
+			}
+		}
+		return errors.New("the classes were not asked for")
+	})
+	s.stop()
+}
+
 func TestSettingsOutOfRangeAreNamed(t *testing.T) {
 	bed := sidecartest.New(t, driver())
 	for field, config := range map[string]capacity.Config{
@@ -347,18 +366,12 @@ func TestMetricsCountObjects(t *testing.T) {
 	s := newScene(t, driver(), class("ssd"), class("broken"), published("csisc-x", "ssd", "", 100), published("csisc-y", "gone", "", 100))
 	s.has("ssd", 100, -1)
 	s.Refuse("delete csistoragecapacities", -1, apierrors.NewForbidden(schema.GroupResource{}, "csisc-y", nil))
-	registry := prometheus.NewRegistry()
 	s.start(capacity.Config{OwnerLevel: capacity.NoOwner})
-	registry.MustRegister(s.component.Collectors()...)
 	s.Eventually(func() error {
-		families, err := registry.Gather()
-		got := ""
-		for _, family := range families {
-			got += fmt.Sprintf("%s %v\n", strings.TrimPrefix(family.GetName(), "csistoragecapacities_"), family.GetMetric()[0].GetGauge().GetValue())
+		got, err := s.gauges()
+		if want := map[string]float64{"desired_current": 1, "desired_goal": 2, "obsolete": 1}; err == nil && !maps.Equal(got, want) {
+			err = fmt.Errorf("metrics %v", got)
 		}
-		if want := "desired_current 1\ndesired_goal 2\nobsolete 1\n"; got != want {
-			return fmt.Errorf("metrics %s, %w", got, err)
-		}
-		return nil
+		return err
 	})
 }

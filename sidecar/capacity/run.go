@@ -42,6 +42,7 @@ func (c *Capacity) Run(ctx context.Context) error {
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
+	defer r.queue.Drop() // does nothing once it was run
 	remove, err := r.listen()
 	defer remove()
 	if err != nil {
@@ -134,8 +135,11 @@ func (c *Capacity) newRun(ctx context.Context) (*run, error) {
 			Metrics: c.env.QueueMetrics, Clock: c.env.Clock, Log: c.log,
 		}),
 	}
-	r.objects, err = r.newObjects()
-	return r, err
+	if r.objects, err = r.newObjects(); err != nil {
+		r.queue.Drop()
+		return nil, err
+	}
+	return r, nil
 }
 
 // nodes tells the segments; nil where the driver's storage is the same for the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	appsv1 "k8s.io/api/apps/v1"
@@ -168,6 +169,30 @@ func (s *scene) want(texts ...string) {
 		}
 		return nil
 	})
+}
+
+// cached waits until the component's cache has every object it published.
+func (s *scene) cached() {
+	s.Helper()
+	s.Eventually(func() error {
+		gauges, err := s.gauges()
+		if err == nil && (gauges["desired_goal"] == 0 || gauges["desired_current"] != gauges["desired_goal"] || gauges["obsolete"] != 0) {
+			err = fmt.Errorf("metrics %v", gauges)
+		}
+		return err
+	})
+}
+
+// gauges are the component's metrics without the beginning of their names.
+func (s *scene) gauges() (map[string]float64, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.component.Collectors()...)
+	families, err := registry.Gather()
+	gauges := map[string]float64{}
+	for _, family := range families {
+		gauges[strings.TrimPrefix(family.GetName(), "csistoragecapacities_")] = family.GetMetric()[0].GetGauge().GetValue()
+	}
+	return gauges, err
 }
 
 // wrote expects the writes to capacity objects since the last time, as verbs

@@ -86,6 +86,24 @@ func (s *scene) wrote(want ...string) {
 	s.Kube.ClearActions()
 }
 
+// found is how much is wrong now, by reason.
+func (s *scene) found() map[string]float64 {
+	s.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.component.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		s.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			found[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
+		}
+	}
+	return found
+}
+
 // looked registers the driver wrongly on one more node, and waits until that
 // is reported: what there was to do to the CSIDriver is done by then.
 func (s *scene) looked() {
@@ -94,9 +112,23 @@ func (s *scene) looked() {
 	nodes := s.Kube.StorageV1().CSINodes()
 	other := sidecartest.CSINode(fmt.Sprintf("twin-%d", before))
 	other.Spec.Drivers[0].NodeID = ""
+	known := s.found()[reasonNodeIDEmpty]
 	if _, err := nodes.Create(s.Ctx, other, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
 	}
+	stored, err := s.Kube.StorageV1().CSIDrivers().List(s.Ctx, metav1.ListOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	// No time passes before the component has seen both: what it misses a little
+	// while would be reported.
+	s.Eventually(func() error {
+		found := s.found()
+		if found[reasonNodeIDEmpty] <= known || (found[reasonMissing] > 0) == (len(stored.Items) > 0) {
+			return fmt.Errorf("found %v", found)
+		}
+		return nil
+	})
 	s.Eventually(func() error {
 		s.clock.Step(settleTime)
 		if len(s.Events()) == before {
@@ -176,24 +208,15 @@ func TestFindingsAreReportedOnceAndNothingIsAskedWhileIdle(t *testing.T) {
 	s := newScene(t, info("topology"), Config{}, driverObject(attachRequired(true)),
 		sidecartest.Node("a", func(node *v1.Node) { node.Labels["zone"] = "1" }), sidecartest.CSINode("a", "zone"),
 		sidecartest.Node("b"), sidecartest.CSINode("b", "zone"), sidecartest.CSINode("gone", "rack"))
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.component.Collectors()...)
 	stop := s.Run(s.component)
 	s.reported("AttachWithoutCapability", "TopologyLabelMissing Node b: no label zone")
 	if n := strings.Count(s.Log(), "level=WARN"); n != 2 {
 		t.Errorf("%d warnings in the log", n)
 	}
-	metrics := map[string]float64{}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
+	if want := map[string]float64{"AttachWithoutCapability": 1, "TopologyLabelMissing": 1}; !maps.Equal(s.found(), want) {
+		t.Errorf("metrics %v", s.found())
 	}
-	for _, metric := range families[0].GetMetric() {
-		metrics[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
-	}
-	if want := map[string]float64{"AttachWithoutCapability": 1, "TopologyLabelMissing": 1}; !maps.Equal(metrics, want) {
-		t.Errorf("metrics %v", metrics)
-	}
+	s.Watched("csidrivers", "csinodes", "nodes")
 	s.Kube.ClearActions()
 	for range 10 {
 		s.clock.Step(time.Hour)

@@ -42,6 +42,12 @@ func (d *backend) alone(id string) (end func()) {
 	return func() { d.mu.Lock(); defer d.mu.Unlock(); d.busy[id] = false }
 }
 
+func (d *backend) haveMet() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.met
+}
+
 func (d *backend) expand(_ context.Context, message proto.Message) (proto.Message, error) {
 	request := message.(*csi.ControllerExpandVolumeRequest)
 	defer d.alone(request.VolumeId)()

@@ -3,6 +3,7 @@ package resizer_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +11,16 @@ import (
 
 	"github.com/csi-windows/csi-windows/sidecar/sidecartest"
 )
+
+// await waits until a run has come to its last step.
+func await(b *sidecartest.Bed, reached <-chan struct{}) {
+	b.Helper()
+	select {
+	case <-reached:
+	case <-time.After(30 * time.Second):
+		b.Fatalf("not within 30 s, after %d steps: %q", b.Steps(), b.Writes())
+	}
+}
 
 // TestRestartAfterEveryStep cuts the resizer off after each of its writes and
 // calls, starts another one, and finds what a clean run ends with: at the API
@@ -77,14 +88,15 @@ func TestRestartAfterEveryStep(t *testing.T) {
 			if cut >= 0 {
 				reached := b.CutAfter(cut)
 				stop := start(b, quick)
-				<-reached
+				await(b, reached)
 				stop()
+				b.Idle() // what the one before began is over
 				b.Mend()
 			}
 			stop := start(b, quick)
 			comesTo(b, c.want)
 			stop()
-			if back.met {
+			if back.haveMet() {
 				t.Error("two calls for one volume met")
 			}
 			return b.Steps(), back.String()
@@ -111,7 +123,7 @@ func TestRestartWithASmallerRequest(t *testing.T) {
 	back := newBackend(b)
 	reached := b.CutAfter(1) // the mark, not the call
 	stop := start(b, quick)
-	<-reached
+	await(b, reached)
 	stop()
 	b.Mend()
 	comesTo(b, "claim 1Gi allocated 5Gi ControllerResizeInProgress Resizing | volume 1Gi")

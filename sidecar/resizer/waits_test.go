@@ -213,6 +213,7 @@ func TestDelaysDoubleUpToTheLongest(t *testing.T) {
 		b.Eventually(func() error {
 			return differs("events", reasons(b), slices.Repeat([]string{"Warning VolumeResizeFailed"}, i+1))
 		})
+		settle(b, false) // the delay has begun
 		clock.Step(delay - time.Millisecond)
 		settle(b, false)
 		if err := differs("calls before the delay is over", calls(b), slices.Repeat([]string{"expand 2Gi"}, i+1)); err != nil {

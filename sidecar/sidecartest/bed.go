@@ -132,6 +132,24 @@ func (b *Bed) Eventually(check func() error) {
 	}
 }
 
+// Watched waits until kinds of the API server are watched. A cache is full before
+// its watch is there, which is a request like any other.
+func (b *Bed) Watched(resources ...string) {
+	b.Helper()
+	b.Eventually(func() error {
+		watched := map[string]bool{}
+		for _, action := range append(b.Kube.Actions(), b.Snapshots.Actions()...) {
+			watched[action.GetResource().Resource] = watched[action.GetResource().Resource] || action.GetVerb() == "watch"
+		}
+		for _, resource := range resources {
+			if !watched[resource] {
+				return fmt.Errorf("%s are not watched yet", resource)
+			}
+		}
+		return nil
+	})
+}
+
 // Events are the events so far, each as "Type Reason Message".
 func (b *Bed) Events() []string { return b.events.all() }
 

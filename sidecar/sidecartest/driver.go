@@ -40,6 +40,8 @@ type Driver struct {
 	once   map[string][]Answer
 	always map[string]Answer
 	calls  []Call
+	// answering is how many calls are being answered.
+	answering int
 }
 
 func newDriver(t testing.TB, gate *gate) *Driver {
@@ -98,7 +100,30 @@ func (d *Driver) CallNames(methods ...string) []string {
 	return names
 }
 
+// count counts the calls that are being answered.
+func (d *Driver) count(more int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answering += more
+}
+
+// Idle waits until no call is being answered. Who is told to end while it waits
+// for an answer leaves the driver at work.
+func (b *Bed) Idle() {
+	b.Helper()
+	b.Eventually(func() error {
+		b.Driver.mu.Lock()
+		defer b.Driver.mu.Unlock()
+		if n := b.Driver.answering; n > 0 {
+			return fmt.Errorf("%d calls are being answered", n)
+		}
+		return nil
+	})
+}
+
 func (d *Driver) answer(ctx context.Context, fullMethod string, request proto.Message) (proto.Message, error) {
+	d.count(1)
+	defer d.count(-1)
 	method := fullMethod[strings.LastIndexByte(fullMethod, '/')+1:]
 	if !d.gate.pass() {
 		return nil, status.Error(codes.Unavailable, "cut off")
