@@ -129,7 +129,7 @@ func connect(t *testing.T, config csiclient.Config) (*csiclient.Driver, *lines) 
 	t.Helper()
 	log := &lines{}
 	config.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	d, err := csiclient.Connect(ctx, config)
 	if err != nil {
@@ -141,9 +141,9 @@ func connect(t *testing.T, config csiclient.Config) (*csiclient.Driver, *lines) 
 
 func until(t *testing.T, what string, isSo func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !isSo(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !isSo(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("not within 10 s: " + what)
+			t.Fatal("not within 30 s: " + what)
 		}
 	}
 }
