@@ -115,6 +115,7 @@ func runCut(t *testing.T, s scenario, cut int) (steps int, end *snapshotv1.Volum
 		stop := start(bed, quick)
 		<-reached
 		stop()
+		bed.Idle() // no call of this life is carried out in the next
 		bed.Mend()
 	}
 	stop := start(bed, quick)
@@ -149,6 +150,7 @@ func TestBackEndHoldsWhatTheContentsNameInTheEnd(t *testing.T) {
 				case <-time.After(20 * time.Millisecond): // nothing more to do
 				}
 				stop()
+				bed.Idle()
 				bed.Mend()
 			}
 			start(bed, quick)
