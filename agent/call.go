@@ -11,7 +11,7 @@ import (
 )
 
 // Observer is told of calls into the operating system that do not come back.
-// Its methods must not block.
+// Its methods must neither block nor call the agent.
 type Observer interface {
 	// CallHung is called once for an operation that still runs although its
 	// caller was given KindTimeout. Its object stays locked until it ends.
@@ -287,10 +287,10 @@ func (c *call) reportHung() {
 	}
 	c.hung = true
 	c.agent.hungCalls.Add(1)
-	t.mu.Unlock()
 	running := time.Since(c.started)
+	c.agent.observer.CallHung(c.op, c.object, running) // before end, which reports that it came back, can go on
+	t.mu.Unlock()
 	c.agent.log.Warn("operation hangs in the operating system", "op", c.op, "object", c.object, "running", running)
-	c.agent.observer.CallHung(c.op, c.object, running)
 }
 
 // audit writes the one line every change of the node leaves behind. It says how

@@ -95,3 +95,35 @@ func TestCallWithADistantDeadlineIsHandedOver(t *testing.T) {
 	}
 	close(release)
 }
+
+// orderWatch is an Observer that lets the call go on while it is told that it hangs.
+type orderWatch struct {
+	release chan struct{}
+	hung    atomic.Bool
+	inOrder chan bool
+}
+
+func (w *orderWatch) CallHung(string, string, time.Duration) {
+	close(w.release)
+	time.Sleep(20 * time.Millisecond) // for the call to end too soon, if it can
+	w.hung.Store(true)
+}
+
+func (w *orderWatch) HungCallEnded(string, string, time.Duration) { w.inOrder <- w.hung.Load() }
+
+// That a call hangs is told before it is told that it has come back.
+func TestHungCallIsReportedInOrder(t *testing.T) {
+	t.Parallel()
+	watch := &orderWatch{release: make(chan struct{}), inOrder: make(chan bool, 1)}
+	os := &diskOnlyOS{disk: func(context.Context, uint32) (OSDisk, error) {
+		<-watch.release
+		return OSDisk{}, nil
+	}}
+	a := newTestAgent(t, os, Policy{CallTimeout: time.Millisecond, HangGrace: time.Millisecond, Observer: watch})
+	if _, err := a.GetDiskState(t.Context(), 1); !host.IsKind(err, host.KindTimeout) {
+		t.Errorf("got %v, want KindTimeout", err)
+	}
+	if !<-watch.inOrder {
+		t.Error("its end was told first")
+	}
+}
