@@ -109,7 +109,7 @@ func topological(info csiclient.Info) csiclient.Info {
 
 func newBed(t testing.TB, info csiclient.Info, objects ...runtime.Object) *bed {
 	b := &bed{Bed: sidecartest.New(t, info, objects...), backend: &backend{byName: map[string]*csi.Volume{}},
-		config: Config{WorkerThreads: 4, RetryMin: time.Millisecond, RetryMax: 10 * time.Millisecond, Timeout: 2 * time.Second, removalDelay: 10 * time.Millisecond}}
+		config: Config{WorkerThreads: 4, RetryMin: time.Millisecond, RetryMax: 10 * time.Millisecond, Timeout: time.Minute, removalDelay: 10 * time.Millisecond}}
 	b.Driver.On("CreateVolume", b.create)
 	b.Driver.On("DeleteVolume", b.delete)
 	return b

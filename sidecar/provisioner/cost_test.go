@@ -35,19 +35,23 @@ func TestRequestsOfAHundredVolumes(t *testing.T) {
 	}
 	b := newBed(t, able(), objects...)
 	b.config.WorkerThreads, b.config.removalDelay = 100, 0 // the default
+	began := time.Now()
 	stop := b.start()
 	b.wait("made", func() bool { return b.requestCounts()["create persistentvolumes"] == 100 })
 	stop()
-	counts := b.requestCounts()
+	took, counts := time.Since(began), b.requestCounts()
+	// A busy machine takes its time, and the journal may be written once in each
+	// interval of it; and a volume that took long is told of.
+	mostJournal, isSlow := max(10, 4+int(took/commitInterval)), took >= slow
 	journal := counts["get leases"] + counts["create leases"] + counts["update leases"]
 	t.Logf("requests %v", counts)
-	if journal > 10 {
-		t.Errorf("%d requests for the journal of 100 volumes, want no more than 10", journal)
+	if journal > mostJournal {
+		t.Errorf("%d requests for the journal of 100 volumes in %s, want no more than %d", journal, took, mostJournal)
 	}
 	for _, kind := range []string{"get leases", "create leases", "update leases", "create persistentvolumes"} {
 		delete(counts, kind)
 	}
-	if len(counts) > 0 || len(b.Events()) > 0 {
+	if len(counts) > 0 || (len(b.Events()) > 0 && !isSlow) {
 		t.Errorf("more requests than needed: %v, events %q", counts, b.Events())
 	}
 }

@@ -50,6 +50,7 @@ func killed(t *testing.T, answers []codes.Code, steps int, alive bool) {
 		}
 	}
 	stop()
+	b.Idle() // no call of this life is carried out in the next
 	b.Mend()
 	if !alive {
 		b.deleteClaim("data")

@@ -26,6 +26,11 @@ func TestRunAgain(t *testing.T) {
 		stop := b.Run(p)
 		b.addClaim(name, name)
 		b.wait("made", func() bool { return slices.Contains(b.Writes(), "create persistentvolumes pvc-"+name) })
+		// A run that begins with an older cache asks for the volume once more, rightly.
+		b.wait("seen", func() bool {
+			_, exists, _ := b.Env.Informers.Kube().Core().V1().PersistentVolumes().Informer().GetStore().GetByKey("pvc-" + name)
+			return exists
+		})
 		stop()
 		if count := len(b.Driver.Calls()); count != len(b.Writes()) {
 			t.Errorf("%d calls for %d volumes", count, len(b.Writes()))

@@ -30,6 +30,11 @@ func TestClaimGoesWhileTheIntentIsWrittenDown(t *testing.T) {
 		})
 		return false, nil, nil
 	})
+	// The request that is held up would hold up the watch as well.
+	if err := b.Env.Informers.Sync(b.Ctx, b.Env.Informers.Kube().Core().V1().PersistentVolumeClaims().Informer().HasSynced); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("claims are watched", func() bool { return b.requests("watch", "persistentvolumeclaims") > 0 })
 	b.start()
 	b.wait("its volume is deleted", func() bool { return len(b.Driver.Calls("DeleteVolume")) > 0 })
 	b.wait("nothing is left", func() bool { return b.volumes() == 0 && len(b.entries()) == 0 })
