@@ -1,19 +1,25 @@
 package snapshotter_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/csi-windows/csi-windows/sidecar"
 	"github.com/csi-windows/csi-windows/sidecar/csiclient"
+	"github.com/csi-windows/csi-windows/sidecar/sidecartest"
 	"github.com/csi-windows/csi-windows/sidecar/snapshotter"
 )
 
@@ -148,4 +154,41 @@ func TestDriverWithoutSnapshotsNeedsNoRightsForThem(t *testing.T) {
 	if err := watching(bed, "volumegroupsnapshotcontents"); err == nil {
 		t.Error("groups are watched")
 	}
+}
+
+// A content that is deleted after a final error waits for its next try, and goes
+// without it. The only worker is held up by another content
+// meanwhile: one that is released and not deleted yet may still be tried.
+func TestC089_ContentDeletedAfterAFinalErrorGoesWithoutACall(t *testing.T) {
+	t.Parallel()
+	bed := newBed(t, can(), "", class(nil), vsc())
+	hold, entered := make(chan struct{}), make(chan struct{})
+	bed.Driver.Once("CreateSnapshot", sidecartest.Fail(codes.Internal, "no space"), func(context.Context, proto.Message) (proto.Message, error) {
+		close(entered)
+		<-hold
+		return &csi.CreateSnapshotResponse{Snapshot: csiSnapshot("snap-2", true)}, nil
+	})
+	start(bed, snapshotter.Config{Workers: 1, RetryMin: time.Hour, RetryMax: time.Hour})
+	c := eventually(bed, "failed", hasFailed)
+	if _, marked := c.Annotations[marker]; marked || c.Status.SnapshotHandle != nil {
+		t.Errorf("content %+v", c)
+	}
+	other := vsc(func(c *snapshotv1.VolumeSnapshotContent) {
+		c.Name, c.UID, c.Spec.VolumeSnapshotRef.UID = "snapcontent-2", "content-uid-2", "4e5f"
+	})
+	if _, err := bed.Snapshots.SnapshotV1().VolumeSnapshotContents().Create(bed.Ctx, other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	release(bed)
+	seen := bed.Env.Informers.Snapshots().Snapshot().V1().VolumeSnapshotContents().Lister()
+	bed.Eventually(func() error {
+		c, err := seen.Get("snapcontent-1")
+		if err == nil && c.DeletionTimestamp == nil {
+			err = errors.New("the cache has the content as it was before its deletion")
+		}
+		return err
+	})
+	close(hold)
+	eventually(bed, "gone", isGone)
 }
