@@ -94,7 +94,9 @@ func TestFailuresAreReportedAndTriedAgain(t *testing.T) {
 			b := bed(t, with(), guarded("a"), sidecartest.VA("a", "n"), sidecartest.CSINode("n"))
 			last, arrived, release := held(&csi.ControllerPublishVolumeResponse{}, nil)
 			b.Driver.Once(publishes, sidecartest.Fail(c.code, c.text), sidecartest.Fail(c.code, c.text), last)
-			stop := start(b, quick())
+			config := quick()
+			config.RetryMin, config.RetryMax = time.Second, time.Second // the cache knows of a failure by then
+			stop := start(b, config)
 			await(t, "third call", arrived)
 			va, err := getVA(b, "a-n")
 			if err != nil {
@@ -122,7 +124,7 @@ func TestACallThatHangsIsGivenUp(t *testing.T) {
 	b := bed(t, with(), guarded("a"), sidecartest.VA("a", "n"), sidecartest.CSINode("n"))
 	b.Driver.Once(publishes, sidecartest.Hang)
 	config := quick()
-	config.Timeout = 20 * time.Millisecond
+	config.Timeout = 2 * time.Second // the second call has to be answered within it
 	start(b, config)
 	attached(b, "a-n")
 	same(t, "calls", []string{"publish handle-a id-n", "publish handle-a id-n"}, csiCalls(b))
@@ -276,7 +278,7 @@ func TestAHundredAreAttachedAtOnce(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	stop := start(b, Config{})
+	stop := start(b, Config{Timeout: time.Minute})
 	for i := range count {
 		attached(b, fmt.Sprintf("v%d-n", i))
 	}

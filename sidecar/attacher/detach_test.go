@@ -239,6 +239,7 @@ func TestMadeAnewWhileTheOldOneIsHandled(t *testing.T) {
 		va.Finalizers = []string{finalizer, "example.com/other"}
 		va.Annotations = map[string]string{nodeIDAnnotation: "id-n"}
 	}))
+	cacheHas(b, "a-n", func(va *storagev1.VolumeAttachment) bool { return va.UID == "another" })
 	close(release)
 	attached(b, "a-n")
 	va, _ := getVA(b, "a-n")

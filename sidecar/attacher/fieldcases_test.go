@@ -2,6 +2,7 @@ package attacher
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -142,6 +143,12 @@ func TestVolumesAreLeftToTheProvisionerOfThisProcess(t *testing.T) {
 			config.WorkerThreads = 1
 			stop := start(b, config)
 			volumeGone(b, "z")
+			b.Eventually(func() error { // either of them may come first
+				if writes := b.Writes(); len(writes) < len(c.writes) {
+					return fmt.Errorf("writes %q", writes)
+				}
+				return nil
+			})
 			stop()
 			writes := b.Writes()
 			if len(writes) == 2 && writes[0] > writes[1] {

@@ -105,6 +105,18 @@ func vaIs(b *sidecartest.Bed, name, what string, is func(*storagev1.VolumeAttach
 	})
 }
 
+// cacheHas waits until the attacher's cache has a VolumeAttachment as it is to be.
+func cacheHas(b *sidecartest.Bed, name string, is func(*storagev1.VolumeAttachment) bool) {
+	b.Helper()
+	b.Eventually(func() error {
+		va, err := b.Env.Informers.Kube().Storage().V1().VolumeAttachments().Lister().Get(name)
+		if err == nil && !is(va) {
+			err = fmt.Errorf("the cache does not know: %+v", va)
+		}
+		return err
+	})
+}
+
 func attached(b *sidecartest.Bed, name string) {
 	b.Helper()
 	vaIs(b, name, "attached", func(va *storagev1.VolumeAttachment) bool { return va.Status.Attached })
@@ -217,7 +229,7 @@ func await(t testing.TB, what string, arrived <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-arrived:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%s: not within 10 s", what)
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s: not within 30 s", what)
 	}
 }

@@ -209,6 +209,7 @@ func (w *world) step() {
 		}
 	case what == 14:
 		w.stop()
+		w.Idle() // what the one before began is over
 		w.stop = start(w.Bed, w.config)
 	case what == 15:
 		w.backend.detachBehindBack(place{"handle-" + volume, "id-" + node})

@@ -114,6 +114,7 @@ func (r *run) listedAs(va *storagev1.VolumeAttachment) (volumeID, nodeID string,
 // its node is there, and given up where that is gone, so that it can be
 // attached elsewhere.
 func (r *run) repair(ctx context.Context, va *storagev1.VolumeAttachment, v verdict) error {
+	_, absent := r.csiNodes.Get(va.Spec.NodeName)
 	isGone, err := r.isNodeGone(ctx, va.Spec.NodeName, v.isFirst)
 	if err != nil {
 		return err
@@ -123,6 +124,11 @@ func (r *run) repair(ctx context.Context, va *storagev1.VolumeAttachment, v verd
 	}
 	text := fmt.Errorf("node %s is gone, and the driver does not list the volume as attached to it", va.Spec.NodeName)
 	r.memory.setLost(va.UID, true)
+	if _, err := r.csiNodes.Get(va.Spec.NodeName); absent != nil && err == nil {
+		// It came back meanwhile, and that news came too early to wake this one.
+		r.memory.setLost(va.UID, false)
+		return r.attach(ctx, va)
+	}
 	change := object{"attached": false, "attachmentMetadata": nil}
 	if message := failure(va.Status.AttachError, text, metav1.NewTime(r.clock.Now())); message != nil {
 		change["attachError"] = message

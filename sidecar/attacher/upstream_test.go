@@ -1,11 +1,13 @@
 package attacher
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -72,4 +74,31 @@ func TestAVolumeTheCacheDoesNotKnowYetIsDetached(t *testing.T) {
 	start(b, quick())
 	gone(b, "a-n")
 	same(t, "calls", []string{"unpublish handle-a id-n"}, csiCalls(b))
+}
+
+// A node may come back in the moment in which its attachment is given up, while
+// the cache still has that as attached.
+func TestANodeThatComesBackWhileItIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := bed(t, lister(), guarded("a"), sidecartest.VA("a", "n", isAttached))
+	b.Driver.On(lists, page("", entry("handle-a")))
+	nodes := storagev1.SchemeGroupVersion.WithResource("csinodes")
+	b.Kube.PrependReactor("patch", "volumeattachments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if b.Kube.Tracker().Create(nodes, sidecartest.CSINode("n"), "") == nil {
+			b.Driver.On(lists, page("", entry("handle-a", "id-n")))
+			b.Eventually(func() error {
+				_, err := b.Env.Informers.Kube().Storage().V1().CSINodes().Lister().Get("n")
+				return err
+			})
+		}
+		return false, nil, nil
+	})
+	start(b, quick())
+	b.Eventually(func() error {
+		if len(csiCalls(b)) == 0 {
+			return errors.New("it is not attached again")
+		}
+		return nil
+	})
+	attached(b, "a-n")
 }

@@ -197,7 +197,8 @@ func (r *run) volumeFreed(name string) {
 	}
 }
 
-// waiting are the attachments of a volume or node that are not attached yet.
+// waiting are the attachments of a volume or node that are not attached yet. One
+// that was given up is among them even while the cache still has it as attached.
 func (r *run) waiting(index, key string) []*storagev1.VolumeAttachment {
 	objects, err := r.attachmentIndex.ByIndex(index, key)
 	if err != nil {
@@ -207,7 +208,7 @@ func (r *run) waiting(index, key string) []*storagev1.VolumeAttachment {
 	var all []*storagev1.VolumeAttachment
 	for _, object := range objects {
 		va, ok := object.(*storagev1.VolumeAttachment)
-		if ok && va.Spec.Attacher == r.driver && va.DeletionTimestamp == nil && !va.Status.Attached {
+		if ok && va.Spec.Attacher == r.driver && va.DeletionTimestamp == nil && (!va.Status.Attached || r.memory.isLost(va.UID)) {
 			all = append(all, va)
 		}
 	}
