@@ -48,13 +48,14 @@ type flight struct {
 // answer in time even if it never returns. Until it does, calls of the same flight
 // are refused: a call that hangs costs one goroutine, however often it is repeated.
 type flights struct {
-	hung atomic.Int64 // handlers that outlive their context
+	grace time.Duration // lateAnswerGrace
+	hung  atomic.Int64  // handlers that outlive their context
 
 	mu      sync.Mutex
 	waiting map[flight]int // how many of hung, by flight
 }
 
-func newFlights() *flights { return &flights{waiting: map[flight]int{}} }
+func newFlights() *flights { return &flights{grace: lateAnswerGrace, waiting: map[flight]int{}} }
 
 // admit refuses a call while one like it hangs.
 func (f *flights) admit(key flight) error {
@@ -90,7 +91,7 @@ func (f *flights) run(ctx context.Context, key flight, handler func() (any, erro
 	case <-ctx.Done():
 	}
 	f.count(key, +1) // from now on: who repeats the call at once is refused too
-	grace := time.NewTimer(lateAnswerGrace)
+	grace := time.NewTimer(f.grace)
 	defer grace.Stop()
 	select {
 	case o := <-done:

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,12 +21,28 @@ func short(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 500*time.Millisecond)
 }
 
+// giveUp makes a call whose handler hangs, and whose caller has no patience. On a busy
+// machine the caller may be gone before the handler is asked; then he comes again.
+func giveUp(t *testing.T, entered *atomic.Int64, call func(context.Context) error) {
+	t.Helper()
+	for before := entered.Load(); entered.Load() == before; {
+		ctx, cancel := short(t)
+		err := call(ctx) // Aborted when the handler is asked just now
+		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Aborted {
+			t.Fatalf("a call that hangs: %v", err)
+		}
+		cancel()
+	}
+}
+
 // A mount that hangs and heeds nothing, and a kubelet that repeats its call. Not
 // parallel: it counts goroutines.
 func TestC064_AHungCallCostsOneGoroutine(t *testing.T) {
 	leave := make(chan error)
+	var entered atomic.Int64
 	s := serve(t, &fakeServices{stage: func(_ context.Context, r *csi.NodeStageVolumeRequest) error {
 		if r.GetVolumeId() == "hung" {
+			entered.Add(1)
 			return <-leave
 		}
 		return nil
@@ -35,25 +52,23 @@ func TestC064_AHungCallCostsOneGoroutine(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := settledGoroutines(t)
+		giveUp(t, &entered, func(ctx context.Context) error { return s.stage(ctx, "hung") })
 		count := map[codes.Code]int{}
-		for range 50 {
-			ctx, cancel := short(t)
+		for range 49 {
+			ctx, cancel := context.WithTimeout(t.Context(), testWait)
 			count[status.Code(s.stage(ctx, "hung"))]++
 			cancel()
 		}
-		if count[codes.DeadlineExceeded] != 1 || count[codes.Aborted] != 49 {
+		if count[codes.Aborted] != 49 {
 			t.Errorf("codes: %v", count)
 		}
-		if grown := settledGoroutines(t) - before; grown > 1 {
-			t.Errorf("%d goroutines more", grown)
-		}
+		eventually(t, "one goroutine more at most", func() bool { return settledGoroutines(t) <= before+1 })
 		if err := s.stage(t.Context(), "other"); err != nil {
 			t.Errorf("another volume: %v", err)
 		}
 		leave <- ending
-		freed := time.Now()
 		next := make(chan error, 1)
-		eventually(t, "free", func() bool {
+		eventually(t, "free", func() bool { // long before any time limit of the server
 			ctx, cancel := context.WithTimeout(t.Context(), testWait)
 			defer cancel()
 			if _, err := s.node().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: "hung", StagingTargetPath: "p"}); status.Code(err) != codes.Aborted {
@@ -64,9 +79,6 @@ func TestC064_AHungCallCostsOneGoroutine(t *testing.T) {
 		})
 		if err := <-next; status.Code(err) != codes.Unimplemented { // the handler of the test services
 			t.Errorf("after the end of the mount: %v", err)
-		}
-		if took := time.Since(freed); took > time.Second {
-			t.Errorf("the lock was free after %s", took)
 		}
 		eventually(t, "told by the log", func() bool { return len(s.log.lines("call returned after its caller had gone")) > 0 })
 	}
@@ -88,39 +100,38 @@ func settledGoroutines(t *testing.T) int {
 // Reads hold no lock, and yet one that hangs is not made again.
 func TestC064_AHungReadIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	entered := 0
+	var entered atomic.Int64
 	leave := make(chan struct{})
 	s := serve(t, &fakeServices{stats: func(context.Context) error {
-		mu.Lock()
-		entered++
-		mu.Unlock()
+		entered.Add(1)
 		<-leave
 		return nil
 	}}, nil)
 	request := &csi.NodeGetVolumeStatsRequest{VolumeId: "v", VolumePath: "p"}
-	count := map[codes.Code]int{}
-	for range 10 {
-		ctx, cancel := short(t)
+	ask := func(ctx context.Context) error {
 		_, err := s.node().NodeGetVolumeStats(ctx, request)
-		count[status.Code(err)]++
-		cancel()
-		if status.Code(err) == codes.DeadlineExceeded { // the server's clock may be behind ours
-			eventually(t, "noticed", func() bool {
-				return len(s.log.lines(`"code":"DeadlineExceeded"`))+len(s.log.lines(`"code":"Canceled"`)) > 0
-			})
-		}
+		return err
 	}
-	if count[codes.DeadlineExceeded] != 1 || count[codes.Aborted] != 9 {
+	giveUp(t, &entered, ask)
+	eventually(t, "noticed", func() bool { // the server's clock may be behind ours
+		return len(s.log.lines(`"code":"DeadlineExceeded"`))+len(s.log.lines(`"code":"Canceled"`)) > 0
+	})
+	hung := entered.Load()
+	count := map[codes.Code]int{}
+	for range 9 {
+		ctx, cancel := context.WithTimeout(t.Context(), testWait)
+		count[status.Code(ask(ctx))]++
+		cancel()
+	}
+	if count[codes.Aborted] != 9 {
 		t.Errorf("codes: %v", count)
 	}
 	close(leave)
 	eventually(t, "free", func() bool {
-		_, err := s.node().NodeGetVolumeStats(t.Context(), request)
-		return err == nil
+		return ask(t.Context()) == nil
 	})
-	if entered != 2 {
-		t.Errorf("the handler was entered %d times", entered)
+	if n := entered.Load() - hung; n != 1 {
+		t.Errorf("the handler was entered %d times more", n)
 	}
 }
 
@@ -143,8 +154,8 @@ func TestC066_ProbeAnswersWhateverElseHangs(t *testing.T) {
 	for range 8 {
 		<-entered
 	}
-	for range 20 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	for range 20 { // while all else waits for good
+		ctx, cancel := context.WithTimeout(t.Context(), testWait)
 		if err := s.probe(ctx); err != nil {
 			t.Errorf("Probe: %v", err)
 		}
@@ -226,9 +237,11 @@ func TestAHungProbeCostsOneGoroutine(t *testing.T) {
 func TestC066_TheEndWaitsForCallsInFlight(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	s := serve(t, &fakeServices{stage: func(ctx context.Context, _ *csi.NodeStageVolumeRequest) error {
-		close(entered)
-		<-leave
+	s := serve(t, &fakeServices{stage: func(ctx context.Context, r *csi.NodeStageVolumeRequest) error {
+		if r.GetVolumeId() == "v" {
+			close(entered)
+			<-leave
+		}
 		return ctx.Err()
 	}}, nil)
 	call, end := make(chan error, 1), make(chan error, 1)
@@ -236,7 +249,7 @@ func TestC066_TheEndWaitsForCallsInFlight(t *testing.T) {
 	<-entered
 	go func() { end <- s.stop() }()
 	eventually(t, "closed to new calls", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testWait)
 		defer cancel()
 		return s.stage(ctx, "other") != nil
 	})

@@ -16,8 +16,10 @@ import (
 	"github.com/csi-windows/csi-windows/host"
 )
 
-// probeMax is how long Kubernetes waits for a liveness probe by default.
-const probeMax = time.Second
+// probeMax is less than what is given to the one who is asked, and more than what a busy
+// machine takes. The time itself is looked at where no machine is busy, in
+// TestC066_WhatIsSlowStaysReady.
+const probeMax = 15 * time.Second
 
 // ready asks until the answer is the wanted one, and fails when any answer was slow.
 func ready(t *testing.T, identity csi.IdentityClient, want bool) {
@@ -65,6 +67,9 @@ func TestC066_ProbeNeverWaitsForABackendOrNodeThatHangs(t *testing.T) {
 				wait.Go(func() { ready(t, identity, false) }) // it never was there
 			}
 			wait.Wait()
+			for ctx := within(t); asked.Load() == 0 && ctx.Err() == nil; { // a busy machine may ask late
+				time.Sleep(time.Millisecond)
+			}
 			if got := asked.Load(); got != 1 {
 				t.Errorf("%d questions hang, want one for all", got)
 			}

@@ -3,11 +3,7 @@ package csikit_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/csi-windows/csi-windows/wire/wiretest"
 )
 
-// The one goroutine that go-winio keeps for the life of the process on Windows is
-// none that is left.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/Microsoft/go-winio.ioCompletionProcessor"))
-}
+func TestMain(m *testing.M) { wiretest.Main(m) }

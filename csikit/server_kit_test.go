@@ -91,9 +91,10 @@ func (s *syncBuffer) lines(text string) (found []string) {
 
 // testServer is a server that runs, and a connection to it.
 type testServer struct {
-	conn *grpc.ClientConn
-	log  *syncBuffer
-	stop func() error // ends Run and returns its error; may be called again
+	server *Server
+	conn   *grpc.ClientConn
+	log    *syncBuffer
+	stop   func() error // ends Run and returns its error; may be called again
 }
 
 // serve runs a server of some services until the end of the test.
@@ -114,6 +115,7 @@ func serve(t testing.TB, f *fakeServices, change func(*ServerConfig)) *testServe
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.server = server
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()

@@ -51,15 +51,15 @@ func TestALongStreamIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	const limit = 2 * time.Second
 	s := serve(t, &fakeServices{allocated: func(stream csi.SnapshotMetadata_GetMetadataAllocatedServer) error {
-		for range 5 {
-			time.Sleep(limit / 4)
+		for range 25 {
+			time.Sleep(limit / 20)
 			if err := stream.Send(&csi.GetMetadataAllocatedResponse{}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}}, func(c *ServerConfig) { c.CallTimeout = limit })
-	if pieces, err := s.readAllocated(t.Context(), "s"); pieces != 5 || !errors.Is(err, io.EOF) {
+	if pieces, err := s.readAllocated(t.Context(), "s"); pieces != 25 || !errors.Is(err, io.EOF) {
 		t.Errorf("got %d pieces, %v", pieces, err)
 	}
 }
