@@ -87,7 +87,7 @@ func Start(t testing.TB, options Options) *Server {
 	for _, share := range options.Shares {
 		s.makeFolder("shares/" + share.Name)
 	}
-	s.Port = freePort(t)
+	s.Port = ownPort(t)
 	s.writeConfig()
 	s.SetPassword(options.Password)
 	t.Cleanup(func() {
@@ -271,11 +271,26 @@ func program(name string) string {
 	return ""
 }
 
-func freePort(t testing.TB) int {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// ownPort is a port that nobody else gets until the test ends, also while the server does
+// not run: a socket has it that never listens. Who asks the system for any port does not
+// get one that a socket has, and smbd, which asks for this one, may share it with a socket
+// that lets it. Source: socket(7), SO_REUSEADDR.
+func ownPort(t testing.TB) int {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.(*syscall.SockaddrInet4).Port
 }
