@@ -27,7 +27,7 @@ func volumeAt(s *stack.Stack, method, path string) string {
 // server is said so, and one that does not answer is Unavailable in time.
 func TestC015_SizesAreThoseOfTheMountedVolume(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t, func(cfg *stack.Config) { cfg.Policy.ProbeTimeout = 50 * time.Millisecond })
+	s := stack.New(t)
 	_, id := s.Mounted(mountPath)
 	s.OK(s.Node.MakeLink(context.Background(), linkPath, mountPath))
 	s.MakeDir(objectPath)
@@ -49,6 +49,7 @@ func TestC015_SizesAreThoseOfTheMountedVolume(t *testing.T) {
 	s.Share("u", "pw")
 	s.Must("smb", "v1", "NewSmbGlobalMapping", mappingRequest(`\\srv\share`, stack.Root+`\share`, "u", "pw"))
 	s.Refused(codes.FailedPrecondition, "volume", "v1", "GetVolumeIDFromTargetPath", fmt.Sprintf(`{"target_path":%q}`, stack.Root+`\share`))
+	s.Restart(func(cfg *stack.Config) { cfg.Policy.ProbeTimeout = 50 * time.Millisecond })
 	s.OK(s.Node.AddFault(context.Background(), sim.Fault{Call: "win32.FileAttributes", Count: -1, Latency: time.Hour}))
 	started := time.Now()
 	s.Refused(codes.Unavailable, "filesystem", "v1", "PathExists", fmt.Sprintf(`{"path":%q}`, stack.Root+`\share\x`))

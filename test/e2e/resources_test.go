@@ -21,10 +21,7 @@ const (
 
 // settled waits until no more goroutines run than at most, and reports how many do.
 func settled(atMost int) int {
-	for range 200 {
-		if runtime.NumGoroutine() <= atMost {
-			break
-		}
+	for end := time.Now().Add(stack.CallTimeout); runtime.NumGoroutine() > atMost && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return runtime.NumGoroutine()

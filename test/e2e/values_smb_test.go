@@ -268,7 +268,7 @@ func TestC045_NoLinkWithoutAMapping(t *testing.T) {
 // server that does not answer is Unavailable within the time limit.
 func TestC047_C032_BrokenMappingOverTheWire(t *testing.T) {
 	t.Parallel()
-	s := stack.New(t, func(cfg *stack.Config) { cfg.Policy.ProbeTimeout = 50 * time.Millisecond })
+	s := stack.New(t)
 	folder := s.Share("u", "pw")
 	request := mappingRequest(`\\srv\share`, linkPath, "u", "pw")
 	s.Must("smb", "v1", "NewSmbGlobalMapping", request)
@@ -286,6 +286,7 @@ func TestC047_C032_BrokenMappingOverTheWire(t *testing.T) {
 			t.Errorf("%s: calls were %q", name, calls)
 		}
 	}
+	s.Restart(func(cfg *stack.Config) { cfg.Policy.ProbeTimeout = 50 * time.Millisecond })
 	s.OK(s.Node.AddFault(context.Background(), sim.Fault{Call: "win32.FileAttributes", Count: -1, Latency: time.Hour}))
 	started := time.Now()
 	s.Refused(codes.Unavailable, "smb", "v1", "NewSmbGlobalMapping", request)

@@ -35,8 +35,8 @@ const MiB = int64(1) << 20
 // generous: no call that works takes anywhere near as long.
 const CallTimeout = 30 * time.Second
 
-// stopTimeout is how long a server may take to stop.
-const stopTimeout = 5 * time.Second
+// stopTimeout is how long a server may take to stop, and what hung to end.
+const stopTimeout = 30 * time.Second
 
 // Config is what a stack is made of. New fills in what is needed.
 type Config struct {
@@ -136,10 +136,13 @@ func (s *Stack) Stop() {
 }
 
 // Restart puts a new agent and a new server in place of the old ones, over the
-// node as it is.
-func (s *Stack) Restart() {
+// node as it is. change may alter what they are made of.
+func (s *Stack) Restart(change ...func(*Config)) {
 	s.Helper()
 	s.Stop()
+	for _, c := range change {
+		c(&s.config)
+	}
 	s.start()
 }
 
@@ -160,6 +163,10 @@ func (s *Stack) end() {
 	_ = s.Node.ClearFaults(ctx) // frees what hangs
 	if s.server != nil {
 		s.Stop()
+	}
+	// What hung a moment ago has still to close what it has opened.
+	for end := time.Now().Add(stopTimeout); s.Handles() != 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
 	}
 	if open := s.Handles(); open != 0 {
 		s.Errorf("%d handles are left open", open)
