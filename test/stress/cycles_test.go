@@ -13,7 +13,7 @@ const cycles = 100
 
 // settled waits until no more goroutines run than at most, and returns how many do.
 func settled(atMost int) int {
-	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > atMost && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > atMost && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return runtime.NumGoroutine()

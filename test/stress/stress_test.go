@@ -175,8 +175,13 @@ func TestManyVolumesAtOnce(t *testing.T) {
 func (s *stack) mustBeEmpty() {
 	s.Helper()
 	ctx := s.Context()
-	// The agent of a call that was cancelled may still be at work.
-	for end := time.Now().Add(20 * time.Second); s.agent.HungCalls() > 0 && time.Now().Before(end); {
+	open := func() int {
+		n, err := s.node.HandleCount(ctx)
+		s.ok(err)
+		return n
+	}
+	// The agent of a call that was cancelled may still be at work, and have something open.
+	for end := time.Now().Add(30 * time.Second); (s.agent.HungCalls() > 0 || open() > 0) && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	disks, err := s.node.Disks(ctx)
@@ -190,8 +195,7 @@ func (s *stack) mustBeEmpty() {
 	s.ok(err)
 	sessions, err := s.os.Sessions(ctx)
 	s.ok(err)
-	handles, err := s.node.HandleCount(ctx)
-	s.ok(err)
+	handles := open()
 	if len(mappings) > 0 || len(sessions) > 0 || handles > 0 || s.agent.HungCalls() > 0 {
 		s.Errorf("%d mappings, %d sessions, %d handles, %d hung calls are left", len(mappings), len(sessions), handles, s.agent.HungCalls())
 	}
@@ -222,16 +226,23 @@ func TestNoVolumeWaitsForAnother(t *testing.T) {
 	s := newStack(t, volumeCount/2)
 	volumes := s.volumes(1)
 	stuck, others := volumes[0], volumes[1:]
-	s.ok(s.node.AddFault(t.Context(), sim.Fault{Call: "cim.Exec*Format*", Count: 1, Hang: true}))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	err := stuck.stage(ctx)
-	cancel()
-	if code := status.Code(err); code != codes.DeadlineExceeded {
+	entered := make(chan struct{})
+	s.ok(s.node.AddFault(t.Context(), sim.Fault{Call: "cim.Exec*Format*", Count: 1, Hang: true, Hook: func() { close(entered) }}))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- stuck.stage(ctx) }()
+	select {
+	case <-entered:
+	case err := <-ended:
 		t.Fatalf("the stuck volume: %v", err)
+	}
+	cancel() // its caller gives up while it hangs, and not before
+	if code := status.Code(<-ended); code != codes.Canceled {
+		t.Fatalf("the stuck volume: %v", code)
 	}
 	together(t, others, (*volume).up)
 	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
-	err = stuck.stage(ctx)
+	err := stuck.stage(ctx)
 	cancel()
 	if code := status.Code(err); code != codes.Aborted && code != codes.DeadlineExceeded {
 		t.Errorf("the stuck volume, again: %v", err)
