@@ -5,9 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/csi-windows/csi-windows/csikit"
+	"github.com/csi-windows/csi-windows/internal/leaktest"
 )
 
 // Of the process that a test ends while it copies.
@@ -22,7 +21,7 @@ func TestMain(m *testing.M) {
 	if address := os.Getenv(envCloneAddress); address != "" {
 		os.Exit(cloneInProcess(address))
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // cloneInProcess copies one volume, as a controller would that is ended meanwhile.

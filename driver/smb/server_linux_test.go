@@ -14,7 +14,8 @@ import (
 	"github.com/csi-windows/csi-windows/test/samba"
 )
 
-const testTimeout = time.Minute
+// testTimeout bounds a test with its server. A busy machine takes long for many files.
+const testTimeout = 4 * time.Minute
 
 // bed is a Backend and its server.
 type bed struct {
