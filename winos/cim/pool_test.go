@@ -89,24 +89,35 @@ func TestPoolWithoutWorkers(t *testing.T) {
 	}
 }
 
+// busyPool makes a pool of two workers at the most. It has one, which is busy until
+// release is closed: a second may come only when the first has its job.
+func busyPool(t *testing.T, enter func() (int, func(), error)) (p *pool[int], release chan struct{}) {
+	t.Helper()
+	p, err := newPool(1, enter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release = make(chan struct{})
+	if err := p.start(t.Context(), func(int) { <-release }, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.max = 2
+	return p, release
+}
+
 // A worker that cannot enter fails the call it was started for, and no other.
 func TestWorkerThatCannotEnter(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("no apartment")
 	var entered atomic.Int32
-	p, err := newPool(2, func() (int, func(), error) {
+	p, release := busyPool(t, func() (int, func(), error) {
 		if entered.Add(1) == 2 {
 			return 0, nil, failure
 		}
 		return 0, func() {}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := make(chan struct{})
-	if err := p.start(t.Context(), func(int) { <-release }, nil); err != nil {
-		t.Fatal(err)
-	}
 	failed := make(chan error, 1)
 	if err := p.start(t.Context(), func(int) { failed <- nil }, func(err error) { failed <- err }); err != nil {
 		t.Fatal(err)
@@ -133,20 +144,13 @@ func TestPlaceOfAWorkerThatCannotEnter(t *testing.T) {
 	failure := errors.New("no apartment")
 	var entered atomic.Int32
 	waits := make(chan struct{})
-	p, err := newPool(2, func() (int, func(), error) {
+	p, release := busyPool(t, func() (int, func(), error) {
 		if entered.Add(1) == 2 {
 			<-waits
 			return 0, nil, failure
 		}
 		return 0, func() {}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := make(chan struct{})
-	if err := p.start(t.Context(), func(int) { <-release }, nil); err != nil {
-		t.Fatal(err)
-	}
 	ended := make(chan error, 2)
 	for range cap(ended) {
 		go func() {
