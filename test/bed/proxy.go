@@ -21,9 +21,9 @@ import (
 // Limits of a process of the bed.
 const (
 	// ReadyTime is how long a program may take until it can be used.
-	ReadyTime = 30 * time.Second
+	ReadyTime = time.Minute
 	// StopTime is how long a program may take to stop.
-	StopTime = 20 * time.Second
+	StopTime = time.Minute
 )
 
 // Program builds a command of this module, as it is shipped, and returns its path.

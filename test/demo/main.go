@@ -27,9 +27,9 @@ import (
 
 const (
 	// demoTime bounds the whole demo.
-	demoTime = time.Minute
+	demoTime = 5 * time.Minute
 	// readyTime is how long a program may take to answer.
-	readyTime = 10 * time.Second
+	readyTime = time.Minute
 )
 
 func main() {

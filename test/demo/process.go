@@ -13,7 +13,7 @@ import (
 )
 
 // stopTime is how long a program may take to stop.
-const stopTime = 10 * time.Second
+const stopTime = time.Minute
 
 // process is a program of the product as a process of its own.
 type process struct {
