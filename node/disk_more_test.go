@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
@@ -206,6 +207,8 @@ func TestC014_ForeignDataIsNeverFormatted(t *testing.T) {
 
 func TestDiskThatArrivesLateIsWaitedFor(t *testing.T) {
 	inEveryWorld(t, func(l *lab) {
+		l.diskTime = 30 * time.Second // a look may take long on a busy machine
+		l.restart()
 		late := make(chan error, 1)
 		source := stageRequest(l.sourceOf("LATE"))
 		l.ok(l.node.AddFault(l.ctx, sim.Fault{Call: "cim.Exec *UpdateHostStorageCache", Nth: 2, Latency: 1, Hook: func() {

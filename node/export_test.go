@@ -29,6 +29,9 @@ func (t *Tasks) HoldTarget(ctx context.Context, iqn string) (Held, error) {
 	return t.hold(ctx, targetKey(iqn))
 }
 
+// DiskIsWanted reports whether a task waits for the lock of a disk that another task has.
+func (t *Tasks) DiskIsWanted(number uint32) bool { return t.locks.usersOf(diskKey(number)) > 1 }
+
 func (t *Tasks) hold(ctx context.Context, key lockKey) (Held, error) {
 	release, err := t.locks.acquire(ctx, "Test", key)
 	return Held{Release: release, IsWanted: func() bool { return t.locks.usersOf(key) > 1 }}, err

@@ -43,6 +43,8 @@ type lab struct {
 	// isOfficial is set when the tasks have the official primitives only.
 	isOfficial bool
 	disks      int
+	// diskTime is how long the tasks wait for a disk.
+	diskTime time.Duration
 }
 
 // lockedBuffer is a log several goroutines write.
@@ -81,7 +83,7 @@ func inEveryWorld(t *testing.T, test func(l *lab)) {
 // may alter the node.
 func newLab(t *testing.T, wrap func(host.Host) host.Host, change ...func(*sim.Config)) *lab {
 	t.Helper()
-	l := &lab{T: t, ctx: t.Context(), log: &lockedBuffer{}, wrap: wrap}
+	l := &lab{T: t, ctx: t.Context(), log: &lockedBuffer{}, wrap: wrap, diskTime: 200 * time.Millisecond}
 	l.config = sim.Config{Dir: t.TempDir(), ArrivalPolls: -1, ServicePolls: -1}
 	for _, c := range change {
 		c(&l.config)
@@ -117,7 +119,7 @@ func (l *lab) restart() {
 	if l.wrap != nil {
 		l.host = l.wrap(l.agent)
 	}
-	l.tasks, err = node.New(l.host, node.Options{Folder: folder, Logger: logger, DiskTimeout: 200 * time.Millisecond})
+	l.tasks, err = node.New(l.host, node.Options{Folder: folder, Logger: logger, DiskTimeout: l.diskTime})
 	l.ok(err)
 }
 

@@ -30,7 +30,7 @@ func (s stalled) FormatVolume(ctx context.Context, volumeID string) error {
 func TestAHungTaskHoldsNoOther(t *testing.T) {
 	waits := make(chan struct{}, 1)
 	l := newLab(t, func(h host.Host) host.Host { return stalled{h, waits} })
-	_, hanging := l.attach()
+	number, hanging := l.attach()
 	ready, source := l.attach()
 	l.ok(l.agent.PartitionDisk(l.ctx, ready))
 	l.ok(l.agent.FormatVolume(l.ctx, l.disk(ready).Volumes[0]))
@@ -46,9 +46,17 @@ func TestAHungTaskHoldsNoOther(t *testing.T) {
 	defer stop()
 	l.want(host.KindBusy, l.tasks.Unstage(short, unstageRequest(hanging)))
 	l.want(host.KindBusy, l.tasks.Unstage(short, node.UnstageRequest{VolumeID: "other", StagingPath: stagingPath}))
-	long, stopLong := context.WithTimeout(l.ctx, time.Second) // it comes to the lock of the disk late
-	defer stopLong()
-	l.want(host.KindBusy, l.tasks.Stage(long, node.StageRequest{VolumeID: "other", StagingPath: root + `\plugins\x`, Source: hanging}))
+	late, giveUp := context.WithCancel(l.ctx) // it comes to the lock of the disk late
+	defer giveUp()
+	turnedAway := make(chan error, 1)
+	go func() {
+		turnedAway <- l.tasks.Stage(late, node.StageRequest{VolumeID: "other", StagingPath: root + `\plugins\x`, Source: hanging})
+	}()
+	for len(turnedAway) == 0 && !l.tasks.DiskIsWanted(number) {
+		time.Sleep(time.Millisecond)
+	}
+	giveUp()
+	l.want(host.KindBusy, <-turnedAway)
 	l.ok(second(l.tasks.Info(l.ctx)))
 	cancel()
 	l.want(host.KindTimeout, <-ended)
