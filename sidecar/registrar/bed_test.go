@@ -17,7 +17,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"k8s.io/utils/clock"
 
@@ -65,11 +64,22 @@ func newBed(t *testing.T) *bed {
 	b.driver.start()
 	t.Cleanup(b.driver.stop)
 	b.env = &sidecar.Env{
-		Driver: csiclient.New(b.driver.dial(), csiclient.Info{Name: driverName}),
-		Log:    slog.New(slog.NewTextHandler(b.log, nil)),
-		Clock:  clock.RealClock{},
+		Log:   slog.New(slog.NewTextHandler(b.log, nil)),
+		Clock: clock.RealClock{},
 	}
+	b.connect()
 	return b
+}
+
+// connect connects to the driver, which runs.
+func (b *bed) connect() {
+	b.Helper()
+	driver, err := csiclient.Connect(b.Context(), csiclient.Config{Address: b.driver.path, NameOnly: true, Log: b.env.Log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = driver.Close() })
+	b.env.Driver = driver
 }
 
 func (b *bed) socketPath() string { return filepath.Join(b.registry, driverName+"-reg.sock") }
@@ -207,16 +217,6 @@ func (d *fakeDriver) slowDown(needs time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.needs = needs
-}
-
-func (d *fakeDriver) dial() *grpc.ClientConn {
-	d.t.Helper()
-	conn, err := grpc.NewClient("unix:"+d.path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 // logText keeps what was logged.

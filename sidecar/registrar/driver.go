@@ -25,13 +25,13 @@ const (
 // errNotReady is why a driver that answers is not ready.
 var errNotReady = errors.New("the driver answers that it is not ready")
 
-// watchDriver sends on back each time another run of the driver is there after the
-// connection was lost. It ends with ctx, or with why the driver that came back
+// watchDriver sends on back each time another run of the driver is there than those
+// counted before. It ends with ctx, or with why the driver that came back
 // cannot be registered. Nothing is sent while the connection stays, or when the
 // same run of the driver has only closed it: some do so with one that is idle, and
 // a registration costs more than it seems, since the kubelet begins it by
 // forgetting the driver.
-func (r *Registrar) watchDriver(ctx context.Context, name string, back chan<- struct{}) error {
+func (r *Registrar) watchDriver(ctx context.Context, name string, runs int, back chan<- struct{}) error {
 	conn := r.env.Driver.Conn()
 	// A connection that nobody has used yet is none that was lost. One that was made
 	// and lost before anybody looked is to be made again, or nobody ever will.
@@ -41,15 +41,19 @@ func (r *Registrar) watchDriver(ctx context.Context, name string, back chan<- st
 			return nil
 		}
 	}
-	runs := r.env.Driver.Runs()
-	// A state that is another one already is no wait, not even one that ctx ends.
-	for ctx.Err() == nil && conn.WaitForStateChange(ctx, connectivity.Ready) {
-		r.log.WarnContext(ctx, "The connection to the driver is lost, it is registered again if another run of it comes back", "driver", name)
+	for ctx.Err() == nil {
+		if r.env.Driver.Runs() == runs {
+			// A state that is another one already is no wait, not even one that ctx ends.
+			if !conn.WaitForStateChange(ctx, connectivity.Ready) {
+				return nil
+			}
+			r.log.WarnContext(ctx, "The connection to the driver is lost, it is registered again if another run of it comes back", "driver", name)
+		}
 		if err := r.awaitDriver(ctx, name); err != nil {
 			return err
 		}
 		now := r.env.Driver.Runs()
-		if now == runs && now > 0 {
+		if now == runs {
 			continue
 		}
 		runs = now

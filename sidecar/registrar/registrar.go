@@ -50,7 +50,8 @@ func (r *Registrar) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	back, watched := make(chan struct{}), make(chan error, 1)
 	var watch sync.WaitGroup
-	watch.Go(func() { watched <- r.watchDriver(ctx, name, back) })
+	runs := r.env.Driver.Runs()
+	watch.Go(func() { watched <- r.watchDriver(ctx, name, runs, back) })
 	defer watch.Wait()
 	defer cancel()
 

@@ -187,7 +187,6 @@ func TestC071_DriverThatComesBackAsAnotherIsAnError(t *testing.T) {
 	r := b.start()
 	k.await(b.registered(), 1)
 	b.driver.stop()
-	b.logged("connection to the driver is lost", 1) // else nobody may have seen that it was away
 	b.driver.set("other.example.com", false)
 	b.driver.start()
 	err := r.wait()

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
-	"github.com/csi-windows/csi-windows/sidecar/csiclient"
 )
 
 // logged waits until the log has a text n times.
@@ -72,12 +71,7 @@ func TestC071_DriverThatOnlyClosesConnectionsIsNotRegisteredAgain(t *testing.T) 
 	b.driver.stop()
 	b.driver.options = []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 20 * time.Millisecond})}
 	b.driver.start()
-	driver, err := csiclient.Connect(t.Context(), csiclient.Config{Address: b.driver.path, NameOnly: true, Log: b.env.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer driver.Close()
-	b.env.Driver = driver
+	b.connect()
 	k := startKubelet(t, b.registry, v1{}, nil)
 	r := b.start()
 	k.await(b.registered(), 1)
@@ -103,7 +97,6 @@ func TestC071_SlowDriverThatComesBackIsRegisteredAgain(t *testing.T) {
 	b.start()
 	k.await(b.registered(), 1)
 	b.driver.stop()
-	b.logged("connection to the driver is lost", 1) // else nobody may have seen that it was away
 	b.driver.slowDown(50 * time.Millisecond)
 	b.driver.start()
 	k.await(b.registered(), 2)
