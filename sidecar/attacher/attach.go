@@ -95,6 +95,7 @@ func (r *run) publish(ctx context.Context, va *storagev1.VolumeAttachment) error
 		return err
 	}
 	defer unlock()
+	cached := va.ResourceVersion
 	if va, err = r.announce(ctx, va, nodeID); err != nil {
 		return err
 	}
@@ -105,17 +106,19 @@ func (r *run) publish(ctx context.Context, va *storagev1.VolumeAttachment) error
 	if err != nil {
 		return callError("attach", "to", target, err)
 	}
-	return r.published(ctx, va, response.GetPublishContext())
+	return r.published(ctx, va, cached, response.GetPublishContext())
 }
 
-// published says in the status that a volume is attached.
-func (r *run) published(ctx context.Context, va *storagev1.VolumeAttachment, publishContext map[string]string) error {
+// published says in the status that a volume is attached. The version is the one that
+// the cache had.
+func (r *run) published(ctx context.Context, va *storagev1.VolumeAttachment, cached string, publishContext map[string]string) error {
 	change := attachedStatus(va, publishContext)
 	if change == nil || !r.isWanted(va) {
 		return nil
 	}
-	_, err := r.patchAttachment(ctx, va, "mark as attached", object{"status": change}, "status")
+	written, err := r.patchAttachment(ctx, va, "mark as attached", object{"status": change}, "status")
 	if err == nil {
+		r.memory.outdate(written, cached, va.ResourceVersion)
 		r.memory.written(va.Name, va.UID)
 		r.log.InfoContext(ctx, "Attached", "attachment", va.Name, "node", va.Spec.NodeName)
 	}

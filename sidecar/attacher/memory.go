@@ -3,6 +3,7 @@ package attacher
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -45,6 +46,8 @@ type memory struct {
 	lost map[types.UID]bool
 	// misses are the attachments that the driver's listings lack.
 	misses map[types.UID]miss
+	// past are the versions of an attachment that its last status was decided on.
+	past map[types.UID][]string
 }
 
 // verdict is that the driver does not list a volume as published.
@@ -61,7 +64,7 @@ type miss struct{ count, skip int }
 func newMemory() *memory {
 	return &memory{
 		held: map[string]attachment{}, verdicts: map[string]verdict{},
-		lost: map[types.UID]bool{}, misses: map[types.UID]miss{},
+		lost: map[types.UID]bool{}, misses: map[types.UID]miss{}, past: map[types.UID][]string{},
 	}
 }
 
@@ -79,6 +82,24 @@ func (m *memory) written(name string, uid types.UID) {
 		a.isWritten = true
 		m.held[name] = a
 	}
+}
+
+// outdate says that a new status was written, which was decided on the versions
+// given. A write that changed nothing has not made them the past.
+func (m *memory) outdate(written *storagev1.VolumeAttachment, versions ...string) {
+	if slices.Contains(versions, written.ResourceVersion) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.past[written.UID] = versions
+}
+
+// isPast reports whether the cache is behind the status that was written last.
+func (m *memory) isPast(va *storagev1.VolumeAttachment) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.past[va.UID], va.ResourceVersion)
 }
 
 func (m *memory) release(name string) {
@@ -174,6 +195,7 @@ func (m *memory) forget(name string, uid types.UID) {
 	}
 	delete(m.lost, uid)
 	delete(m.misses, uid)
+	delete(m.past, uid)
 }
 
 // locks keeps calls for one volume and node apart, whichever objects ask for

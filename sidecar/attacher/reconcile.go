@@ -61,7 +61,7 @@ func (r *run) reconcile(ctx context.Context) error {
 // the listing began.
 func (r *run) compare(va *storagev1.VolumeAttachment, listed listing) {
 	now, err := r.attachments.Get(va.Name)
-	if err != nil || now.UID != va.UID || now.DeletionTimestamp != nil || now.Status.Attached != va.Status.Attached {
+	if err != nil || now.UID != va.UID || now.DeletionTimestamp != nil || now.Status.Attached != va.Status.Attached || r.memory.isPast(now) {
 		return // it is under way, and the listing may be older
 	}
 	volumeID, nodeID, ok := r.listedAs(now)
@@ -133,10 +133,12 @@ func (r *run) repair(ctx context.Context, va *storagev1.VolumeAttachment, v verd
 	if message := failure(va.Status.AttachError, text, metav1.NewTime(r.clock.Now())); message != nil {
 		change["attachError"] = message
 	}
-	if _, err = r.patchAttachment(ctx, va, "mark as detached", object{"status": change}, "status"); err != nil {
+	written, err := r.patchAttachment(ctx, va, "mark as detached", object{"status": change}, "status")
+	if err != nil {
 		r.memory.setLost(va.UID, false)
 		return ignoreGone(err)
 	}
+	r.memory.outdate(written, va.ResourceVersion)
 	r.log.WarnContext(ctx, "Marked as detached", "attachment", va.Name, "error", text)
 	return nil
 }

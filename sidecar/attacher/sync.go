@@ -29,6 +29,8 @@ func (r *run) syncAttachment(ctx context.Context, name string) error {
 		return r.syncTrivial(ctx, va)
 	case va.DeletionTimestamp != nil:
 		return r.detach(ctx, va)
+	case r.memory.isPast(va):
+		return nil // the status written since comes, and wakes this one where more is to be done
 	}
 	verdict, isMissing := r.memory.takeVerdict(name, va.UID)
 	switch {
