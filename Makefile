@@ -76,7 +76,7 @@ sweep:
 ## test-cluster: the product in a real Kubernetes, which a cold machine builds first for a quarter
 ## of an hour, into bin/cluster; kubelets need root, containerd and runc
 test-cluster: bin/cluster/.complete
-	CGO_ENABLED=0 $(GO) -C test/cluster test -p 1 -timeout 120m ./...
+	CGO_ENABLED=0 $(GO) -C test/cluster test -p 1 -timeout 40m ./...
 
 ## bench-cluster: a hundred claims with csi-sidecar and with upstream's sidecars, which it builds into
 ## bin/upstream; see docs/benchmarks.md
