@@ -128,6 +128,10 @@ func (d *Driver) answer(ctx context.Context, fullMethod string, request proto.Me
 	if !d.gate.pass() {
 		return nil, status.Error(codes.Unavailable, "cut off")
 	}
+	// The caller that has given up would not hear of what is done now.
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
 	d.mu.Lock()
 	d.calls = append(d.calls, Call{method, proto.Clone(request)})
 	answer := d.always[method]
