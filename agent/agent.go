@@ -145,7 +145,7 @@ func (a *Agent) parseRoots() error {
 	for i, text := range a.policy.Roots {
 		root, err := parsePath(fmt.Sprintf("Policy.Roots[%d]", i), text, a.systemDrive)
 		if err != nil {
-			return named("agent", objectText(text), err)
+			return named("agent", host.PrintableText(text), err)
 		}
 		a.roots = append(a.roots, root)
 	}

@@ -12,7 +12,7 @@ import (
 // anywhere.
 func follow[T any](ctx context.Context, a *Agent, op, field, path string, ask func(context.Context, *walk) (T, error)) (T, error) {
 	var none T
-	c := a.query(op, objectText(path))
+	c := a.query(op, host.PrintableText(path))
 	p, err := parsePath(field, path, a.systemDrive)
 	if err != nil {
 		return none, c.refused(err)
@@ -38,7 +38,7 @@ func follow[T any](ctx context.Context, a *Agent, op, field, path string, ask fu
 func (a *Agent) findVolume(ctx context.Context, op, targetPath string, ask func(context.Context, *walk) (string, error)) (string, error) {
 	return follow(ctx, a, op, "targetPath", targetPath, func(ctx context.Context, w *walk) (string, error) {
 		if w.remote != "" {
-			return "", refuse(host.KindPrecondition, "the path leads to a file server: %s", objectText(w.remote))
+			return "", refuse(host.KindPrecondition, "the path leads to a file server: %s", host.PrintableText(w.remote))
 		}
 		return ask(ctx, w)
 	})

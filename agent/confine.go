@@ -181,7 +181,7 @@ func (a *Agent) protectedVolumes(ctx context.Context, refs []rootRef) ([]uint64,
 // refuseRemote refuses a change of what lies on a file server.
 func (s *spot) refuseRemote() error {
 	if s.remote != "" {
-		return refuse(host.KindInvalid, "the path leads through a link to a file server: %s", objectText(s.remote))
+		return refuse(host.KindInvalid, "the path leads through a link to a file server: %s", host.PrintableText(s.remote))
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (s *spot) place(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fold(strings.Join(append([]string{strings.TrimRight(path, `\`)}, s.todo...), `\`)), nil
+	return host.FoldName(strings.Join(append([]string{strings.TrimRight(path, `\`)}, s.todo...), `\`)), nil
 }
 
 // settlesMax bounds how often settle starts again because the place changed

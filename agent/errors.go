@@ -1,12 +1,9 @@
 package agent
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/csi-windows/csi-windows/host"
 )
@@ -32,7 +29,7 @@ func named(op, object string, err error) error {
 	// Only the error itself is taken apart; what somebody wrapped has words of its own.
 	inner, isHostError := any(err).(*host.Error)
 	if !isHostError {
-		return &host.Error{Op: op, Object: object, Kind: kindOf(err), Cause: err}
+		return &host.Error{Op: op, Object: object, Kind: host.KindOf(err), Cause: err}
 	}
 	outer := &host.Error{Op: op, Object: object, Kind: inner.Kind, Cause: inner.Cause}
 	within := stepError{op: inner.Op, object: inner.Object, cause: inner.Cause}
@@ -46,19 +43,6 @@ func named(op, object string, err error) error {
 		outer.Cause = &within
 	}
 	return outer
-}
-
-// kindOf is host.KindOf for errors that may also be those of a context.
-func kindOf(err error) host.Kind {
-	var inner *host.Error
-	switch {
-	case errors.As(err, &inner):
-		return inner.Kind
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return host.KindTimeout
-	default:
-		return host.KindInternal
-	}
 }
 
 // stepError is the part of an operation that failed.
@@ -82,23 +66,6 @@ func (e *stepError) Error() string {
 
 // Unwrap returns the cause.
 func (e *stepError) Unwrap() error { return e.cause }
-
-// objectTextMax bounds what a request can put into errors and logs, in bytes.
-const objectTextMax = 400
-
-// objectText is text from a request as it may stand in errors and logs: bounded,
-// and quoted when it holds anything that could pass for something else there.
-func objectText(text string) string {
-	if len(text) > objectTextMax {
-		text = text[:objectTextMax] + "…"
-	}
-	for _, r := range text {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return strconv.Quote(text)
-		}
-	}
-	return text
-}
 
 func diskObject(number uint32) string {
 	return "disk " + strconv.FormatUint(uint64(number), 10)

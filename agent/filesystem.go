@@ -8,7 +8,7 @@ import (
 
 // look carries out a question about the object at a path.
 func look[T any](ctx context.Context, a *Agent, op, text string, ask func(context.Context, *spot) (T, error)) (T, error) {
-	c := a.query(op, objectText(text))
+	c := a.query(op, host.PrintableText(text))
 	p, err := parsePath("path", text, a.systemDrive)
 	if err != nil {
 		var none T
@@ -28,7 +28,7 @@ func look[T any](ctx context.Context, a *Agent, op, text string, ask func(contex
 
 // change carries out a change at a path.
 func (a *Agent) change(ctx context.Context, op, text string, do func(context.Context, *spot) error) error {
-	c := a.mutation(ctx, op, objectText(text))
+	c := a.mutation(ctx, op, host.PrintableText(text))
 	p, err := parsePath("path", text, a.systemDrive)
 	if err != nil {
 		return c.refused(err)
@@ -126,7 +126,7 @@ func (s *spot) mustBeFolder(ctx context.Context) error {
 	}
 	live, err := s.leadsToFolder(ctx)
 	if err == nil && !live {
-		err = refuse(host.KindExists, "a link that leads to no folder is in the way: %s", objectText(s.node.info.Target))
+		err = refuse(host.KindExists, "a link that leads to no folder is in the way: %s", host.PrintableText(s.node.info.Target))
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (s *spot) leadsToFolder(ctx context.Context) (bool, error) {
 func (s *spot) makeFolders(ctx context.Context) error {
 	switch {
 	case s.blocked:
-		return refuse(host.KindExists, "a file is in the way: %s", objectText(s.last().name))
+		return refuse(host.KindExists, "a file is in the way: %s", host.PrintableText(s.last().name))
 	case s.dangling:
 		return refuse(host.KindPrecondition, "a link on the way leads nowhere")
 	case s.last() == nil:
@@ -188,7 +188,7 @@ func (s *spot) makeFolder(ctx context.Context) error {
 		return err
 	}
 	if s.last().info.Kind != FileFolder {
-		return refuse(host.KindPrecondition, "%s was replaced while its folder was made", objectText(name))
+		return refuse(host.KindPrecondition, "%s was replaced while its folder was made", host.PrintableText(name))
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (a *Agent) remoteExists(ctx context.Context, path string) (bool, error) {
 // CreateSymlink implements host.Filesystem. Both paths are checked and held as
 // folders of the node, so neither can be swapped for another place meanwhile.
 func (a *Agent) CreateSymlink(ctx context.Context, sourcePath, targetPath string) error {
-	c := a.mutation(ctx, "CreateSymlink", objectText(targetPath))
+	c := a.mutation(ctx, "CreateSymlink", host.PrintableText(targetPath))
 	source, sourceErr := parsePath("sourcePath", sourcePath, a.systemDrive)
 	target, targetErr := parsePath("targetPath", targetPath, a.systemDrive)
 	if err := firstError(sourceErr, targetErr); err != nil {

@@ -76,7 +76,7 @@ func (a *Agent) FormatVolume(ctx context.Context, volumeID string) error {
 func (a *Agent) FormatVolumeWith(ctx context.Context, volumeID string, options host.FormatOptions) error {
 	options, err := checkFormat(options)
 	if err != nil {
-		return a.mutation(ctx, "FormatVolumeWith", objectText(volumeID)).refused(err)
+		return a.mutation(ctx, "FormatVolumeWith", host.PrintableText(volumeID)).refused(err)
 	}
 	return a.volumeChange(ctx, "FormatVolumeWith", volumeID, func(ctx context.Context, id string) error {
 		volume, err := a.os.Volume(ctx, id)
@@ -116,7 +116,7 @@ func checkFormat(options host.FormatOptions) (host.FormatOptions, error) {
 		}
 		return options, nil
 	}
-	return options, invalid("fileSystem", "%q is none of NTFS, ReFS, exFAT and FAT32", objectText(options.FileSystem))
+	return options, invalid("fileSystem", "%q is none of NTFS, ReFS, exFAT and FAT32", host.PrintableText(options.FileSystem))
 }
 
 // format makes a file system on a volume Windows sees none on, once its bytes

@@ -16,7 +16,7 @@ func (a *Agent) portalChange(ctx context.Context, op string, portal host.TargetP
 	if err != nil {
 		return c.refused(err)
 	}
-	wants := []want{exclusive(lockPortal, portal.Port, fold(portal.Address))}
+	wants := []want{exclusive(lockPortal, portal.Port, host.FoldName(portal.Address))}
 	return exec(ctx, c, wants, func(ctx context.Context) error { return do(ctx, portal) })
 }
 
@@ -84,7 +84,7 @@ func parseTargetName(portal host.TargetPortal, iqn string) (iscsiTarget, error) 
 
 // String names the target in errors and logs.
 func (t iscsiTarget) String() string {
-	return "target " + objectText(t.iqn) + " at " + portalText(t.portal)
+	return "target " + host.PrintableText(t.iqn) + " at " + portalText(t.portal)
 }
 
 // ConnectTarget implements host.ISCSI.

@@ -32,7 +32,7 @@ func parsePortal(portal host.TargetPortal) (host.TargetPortal, error) {
 	}
 	if address, err := netip.ParseAddr(portal.Address); err == nil {
 		if !isHostName(address.Zone()) {
-			return portal, invalid("targetPortal.address", "%q has no zone of an address", objectText(portal.Address))
+			return portal, invalid("targetPortal.address", "%q has no zone of an address", host.PrintableText(portal.Address))
 		}
 		portal.Address = address.String()
 		return portal, nil
@@ -41,7 +41,7 @@ func parsePortal(portal host.TargetPortal) (host.TargetPortal, error) {
 		return portal, invalid("targetPortal.address", "longer than %d bytes", serverBytesMax)
 	}
 	if !isHostName(portal.Address) {
-		return portal, invalid("targetPortal.address", "%q is neither an address nor a host name", objectText(portal.Address))
+		return portal, invalid("targetPortal.address", "%q is neither an address nor a host name", host.PrintableText(portal.Address))
 	}
 	return portal, nil
 }
@@ -60,9 +60,9 @@ func isHostName(text string) bool {
 func portalText(portal host.TargetPortal) string {
 	port := strconv.FormatUint(uint64(portal.Port), 10)
 	if strings.Contains(portal.Address, ":") {
-		return objectText("[" + portal.Address + "]:" + port)
+		return host.PrintableText("[" + portal.Address + "]:" + port)
 	}
-	return objectText(portal.Address + ":" + port)
+	return host.PrintableText(portal.Address + ":" + port)
 }
 
 // samePortal reports whether two portals are one. Addresses compare as
@@ -84,7 +84,7 @@ func samePortal(a, b host.TargetPortal) bool {
 func parseIQN(text string) (string, error) {
 	name, err := host.ISCSIName(text)
 	if err != nil {
-		return "", invalid("iqn", "%s", objectText(err.Error()))
+		return "", invalid("iqn", "%s", host.PrintableText(err.Error()))
 	}
 	return name, nil
 }

@@ -75,7 +75,7 @@ func (s *spot) makeLink(ctx context.Context, leadsTo string, folder bool) error 
 func (s *spot) mustHaveParent() error {
 	switch {
 	case s.blocked:
-		return refuse(host.KindExists, "a file is in the way: %s", objectText(s.last().name))
+		return refuse(host.KindExists, "a file is in the way: %s", host.PrintableText(s.last().name))
 	case len(s.todo) != 1 || s.dangling || s.last() == nil:
 		return refuse(host.KindNotFound, "the folder the link is to be made in does not exist")
 	default:
@@ -90,7 +90,7 @@ func (s *spot) mustLeadTo(path string) error {
 		return refuse(host.KindExists, "something that is no symbolic link is there")
 	}
 	if !sameName(strings.TrimRight(info.Target, `\`), path) {
-		return refuse(host.KindExists, "a link to another place is there: %s", objectText(info.Target))
+		return refuse(host.KindExists, "a link to another place is there: %s", host.PrintableText(info.Target))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // mountChange carries out a change of the mount of a volume at a path.
 func (a *Agent) mountChange(ctx context.Context, op, volumeID, targetPath string, do func(ctx context.Context, id string, s *spot) error) error {
-	c := a.mutation(ctx, op, objectText(volumeID)+" at "+objectText(targetPath))
+	c := a.mutation(ctx, op, host.PrintableText(volumeID)+" at "+host.PrintableText(targetPath))
 	id, idErr := parseVolumeID("volumeID", volumeID)
 	target, targetErr := parsePath("targetPath", targetPath, a.systemDrive)
 	if err := firstError(idErr, targetErr); err != nil {
@@ -71,7 +71,7 @@ func (s *spot) makeMountFolder(ctx context.Context) error {
 		return err
 	}
 	if len(names) > 0 {
-		return refuse(host.KindPrecondition, "the folder is not empty: it holds %s", objectText(names[0]))
+		return refuse(host.KindPrecondition, "the folder is not empty: it holds %s", host.PrintableText(names[0]))
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (s *spot) makeMountFolder(ctx context.Context) error {
 func (s *spot) clearStaleMount(ctx context.Context) error {
 	_, err := s.agent.os.VolumeDisk(ctx, canonicalVolumeID(s.node.info.Target))
 	if err == nil {
-		return refuse(host.KindPrecondition, "another volume is mounted there: %s", objectText(s.node.info.Target))
+		return refuse(host.KindPrecondition, "another volume is mounted there: %s", host.PrintableText(s.node.info.Target))
 	}
 	if !host.IsKind(err, host.KindNotFound) {
 		return err
@@ -126,7 +126,7 @@ func (a *Agent) UnmountVolume(ctx context.Context, volumeID, targetPath string) 
 			return refuse(host.KindPrecondition, "something that is no mount point is there")
 		}
 		if !s.isMountOf(id) {
-			return refuse(host.KindPrecondition, "another volume is mounted there: %s", objectText(s.node.info.Target))
+			return refuse(host.KindPrecondition, "another volume is mounted there: %s", host.PrintableText(s.node.info.Target))
 		}
 		if s.isRoot {
 			return refuse(host.KindPrecondition, "a working folder is never unmounted")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/csi-windows/csi-windows/host"
 )
 
 // Limits of a path in UTF-16 units. Windows ends at 32 767 with the extended
@@ -146,24 +148,6 @@ func utf16Units(text string, atMost int) int {
 	return n
 }
 
-// fold maps spellings of a name that Windows takes for one to one text, for
-// locks: what it takes for one although Windows does not waits without need.
-// Nothing outside ASCII becomes ASCII: NTFS does not take U+017F for S.
-func fold(text string) string {
-	return strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' {
-			return r - 0x20
-		}
-		if r < utf8.RuneSelf {
-			return r
-		}
-		if upper := unicode.ToUpper(r); upper >= utf8.RuneSelf {
-			return upper
-		}
-		return r
-	}, text)
-}
-
 // lower is the lower-case form of a name. Like fold it makes nothing outside
 // ASCII ASCII, or the Kelvin sign would name the share "k".
 func lower(text string) string {
@@ -192,7 +176,7 @@ func (p localPath) String() string {
 }
 
 // key is equal for all spellings of the path that differ in case only.
-func (p localPath) key() string { return fold(p.String()) }
+func (p localPath) key() string { return host.FoldName(p.String()) }
 
 // isUnder reports whether p is root or lies below it, by text.
 func (p localPath) isUnder(root localPath) bool {

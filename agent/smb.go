@@ -27,7 +27,7 @@ type smbRequest struct {
 // share is mapped, and the link is made only once the share can be reached, so
 // a failure leaves no folder behind that could be taken for the share.
 func (a *Agent) NewSmbGlobalMapping(ctx context.Context, remotePath, localPath, username, password string) error {
-	c := a.mutation(ctx, "NewSmbGlobalMapping", objectText(remotePath)).withSecrets(password)
+	c := a.mutation(ctx, "NewSmbGlobalMapping", host.PrintableText(remotePath)).withSecrets(password)
 	request, err := a.checkMapping(remotePath, localPath, username, password)
 	if err != nil {
 		return c.refused(err)
@@ -213,7 +213,7 @@ func askServer[T any](ctx context.Context, a *Agent, op string, remote remotePat
 	}
 	probeCtx, cancel := context.WithTimeout(ctx, a.policy.ProbeTimeout)
 	defer cancel()
-	question := a.query(op, objectText(remote.String()))
+	question := a.query(op, host.PrintableText(remote.String()))
 	answers := make(chan answer, 1)
 	a.workers.start(func() {
 		value, err := guarded(probeCtx, question, ask)
@@ -233,7 +233,7 @@ func askServer[T any](ctx context.Context, a *Agent, op string, remote remotePat
 
 // RemoveSmbGlobalMapping implements host.SMB.
 func (a *Agent) RemoveSmbGlobalMapping(ctx context.Context, remotePath string) error {
-	c := a.mutation(ctx, "RemoveSmbGlobalMapping", objectText(remotePath))
+	c := a.mutation(ctx, "RemoveSmbGlobalMapping", host.PrintableText(remotePath))
 	remote, err := parseRemote("remotePath", remotePath)
 	if err != nil {
 		return c.refused(err)

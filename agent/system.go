@@ -19,7 +19,7 @@ func (a *Agent) GetService(ctx context.Context, name string) (host.ServiceInfo, 
 	if err := checkServiceName(name); err != nil {
 		return host.ServiceInfo{}, c.refused(err)
 	}
-	return run(ctx, c, []want{shared(lockService, 0, fold(name))}, func(ctx context.Context) (host.ServiceInfo, error) {
+	return run(ctx, c, []want{shared(lockService, 0, host.FoldName(name))}, func(ctx context.Context) (host.ServiceInfo, error) {
 		return a.os.Service(ctx, name)
 	})
 }
@@ -39,7 +39,7 @@ func checkServiceName(name string) error {
 	return nil
 }
 
-func serviceObject(name string) string { return "service " + objectText(name) }
+func serviceObject(name string) string { return "service " + host.PrintableText(name) }
 
 // serviceChange carries out a change of one service.
 func (a *Agent) serviceChange(ctx context.Context, op, name string, do func(context.Context) error) error {
@@ -47,7 +47,7 @@ func (a *Agent) serviceChange(ctx context.Context, op, name string, do func(cont
 	if err := checkServiceName(name); err != nil {
 		return c.refused(err)
 	}
-	return exec(ctx, c, []want{exclusive(lockService, 0, fold(name))}, do)
+	return exec(ctx, c, []want{exclusive(lockService, 0, host.FoldName(name))}, do)
 }
 
 // StartService implements host.System.

@@ -9,7 +9,7 @@ import (
 
 // volumeQuery carries out a question about one volume, given by its canonical id.
 func volumeQuery[T any](ctx context.Context, a *Agent, op, volumeID string, ask func(context.Context, string) (T, error)) (T, error) {
-	c := a.query(op, objectText(volumeID))
+	c := a.query(op, host.PrintableText(volumeID))
 	id, err := parseVolumeID("volumeID", volumeID)
 	if err != nil {
 		var none T
@@ -22,7 +22,7 @@ func volumeQuery[T any](ctx context.Context, a *Agent, op, volumeID string, ask 
 
 // volumeChange carries out a change of one volume, given by its canonical id.
 func (a *Agent) volumeChange(ctx context.Context, op, volumeID string, do func(context.Context, string) error) error {
-	c := a.mutation(ctx, op, objectText(volumeID))
+	c := a.mutation(ctx, op, host.PrintableText(volumeID))
 	id, err := parseVolumeID("volumeID", volumeID)
 	if err != nil {
 		return c.refused(err)
@@ -142,7 +142,7 @@ func (a *Agent) ListMounts(ctx context.Context) ([]host.Mount, error) {
 // ResizeVolume implements host.Volume.
 func (a *Agent) ResizeVolume(ctx context.Context, volumeID string, sizeBytes int64) error {
 	if sizeBytes < 0 {
-		return a.mutation(ctx, "ResizeVolume", objectText(volumeID)).refused(invalid("sizeBytes", "%d is negative", sizeBytes))
+		return a.mutation(ctx, "ResizeVolume", host.PrintableText(volumeID)).refused(invalid("sizeBytes", "%d is negative", sizeBytes))
 	}
 	return a.volumeChange(ctx, "ResizeVolume", volumeID, func(ctx context.Context, id string) error {
 		volume, err := a.os.Volume(ctx, id)

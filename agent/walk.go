@@ -167,7 +167,7 @@ func (w *walk) pass(ctx context.Context) error {
 	case FileSymlink, FileJunction:
 		return w.followLink(ctx, last)
 	case FileReparse:
-		return refuse(host.KindPrecondition, "a reparse point of a foreign kind is on the way: %s", objectText(last.name))
+		return refuse(host.KindPrecondition, "a reparse point of a foreign kind is on the way: %s", host.PrintableText(last.name))
 	default:
 		w.missing, w.blocked = true, true
 		return nil
@@ -211,7 +211,7 @@ func (w *walk) followLink(ctx context.Context, link *step) error {
 		return nil
 	default:
 		return refuse(host.KindPrecondition, "the link %s has a target nobody can follow: %s",
-			objectText(link.name), objectText(link.info.Target))
+			host.PrintableText(link.name), host.PrintableText(link.info.Target))
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"strings"
 )
@@ -87,14 +88,19 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf returns the kind of the outermost Error in err's chain, and
-// KindInternal when there is none. It must not be called with nil.
+// KindOf returns the kind of the outermost Error in err's chain. Without one it is
+// KindTimeout for an error of a context, and KindInternal for any other. It must not
+// be called with nil.
 func KindOf(err error) Kind {
 	var e *Error
-	if errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
 		return e.Kind
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return KindTimeout
+	default:
+		return KindInternal
 	}
-	return KindInternal
 }
 
 // IsKind reports whether err is a failure of kind k.

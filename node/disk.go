@@ -51,11 +51,11 @@ func occupied(found place) error {
 	case found.volumeID != "":
 		what = "volume " + found.volumeID
 	case found.remote != "":
-		what = "share " + text(found.remote)
+		what = "share " + host.PrintableText(found.remote)
 	case found.leadsTo != "":
-		what = "a link to " + text(found.leadsTo)
+		what = "a link to " + host.PrintableText(found.leadsTo)
 	}
-	return refuse(host.KindExists, "something else is at %s: %s", text(found.path), what)
+	return refuse(host.KindExists, "something else is at %s: %s", host.PrintableText(found.path), what)
 }
 
 // stageDisk makes the disk that find returns usable at r.StagingPath. found is what is
@@ -235,7 +235,7 @@ func (k diskKind) format(ctx context.Context, volume string, options host.Format
 	err := k.host.FormatVolumeWith(ctx, volume, options)
 	if k.lacking("FormatVolumeWith", err) {
 		return refuse(host.KindUnsupported, "the csi-proxy of this node makes NTFS with its defaults only, not %s with cluster size %d and label %q",
-			options.FileSystem, options.ClusterBytes, text(options.Label))
+			options.FileSystem, options.ClusterBytes, host.PrintableText(options.Label))
 	}
 	return err
 }

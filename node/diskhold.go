@@ -17,7 +17,7 @@ func (k diskKind) listsMounts() bool { return k.knows("GetVolume") && k.knows("L
 
 // diskHold is the hold of a stage on a volume of a disk.
 func (k diskKind) diskHold(volumeID, stagingPath string) hold {
-	return k.newHold(heldDisks, fold(strings.TrimRight(volumeID, `\`)), pathKey(stagingPath))
+	return k.newHold(heldDisks, host.FoldName(strings.TrimRight(volumeID, `\`)), pathKey(stagingPath))
 }
 
 // isLastStage takes away the hold of a stage on a disk, and reports whether no other
@@ -89,7 +89,7 @@ func (k diskKind) dropFailed(ctx context.Context, d disk, volumeID, stagingPath 
 
 // markPath is the folder that says that an unstage is under way.
 func (k diskKind) markPath(r UnstageRequest) string {
-	name := hashOf(r.VolumeID + "|" + pathKey(r.StagingPath) + "|" + fold(r.Source.Disk.String()))
+	name := hashOf(r.VolumeID + "|" + pathKey(r.StagingPath) + "|" + host.FoldName(r.Source.Disk.String()))
 	return strings.TrimRight(k.options.Folder, `\/`) + `\unstaging\` + name
 }
 

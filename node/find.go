@@ -165,7 +165,7 @@ func (s DiskSource) String() string {
 		{"bus", s.Location.Bus}, {"target", s.Location.Target}, {"LUN", s.Location.LUNID},
 	} {
 		if field.value != "" {
-			parts = append(parts, field.name+" "+text(field.value))
+			parts = append(parts, field.name+" "+host.PrintableText(field.value))
 		}
 	}
 	return strings.Join(parts, ", ")

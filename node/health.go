@@ -40,13 +40,13 @@ func (t *Tasks) Health(ctx context.Context, r HealthRequest) (health Health, err
 func (t *Tasks) pathHealth(ctx context.Context, found place) ([]HealthCondition, error) {
 	switch {
 	case found.kind == placeMissing:
-		return inaccessible("PathMissing", "%s does not exist", text(found.path)), nil
+		return inaccessible("PathMissing", "%s does not exist", host.PrintableText(found.path)), nil
 	case found.kind == placeFolder:
-		return inaccessible("NotMounted", "%s is a plain folder", text(found.path)), nil
+		return inaccessible("NotMounted", "%s is a plain folder", host.PrintableText(found.path)), nil
 	case found.kind == placeVolume:
 		return t.volumeHealth(ctx, found)
 	case found.kind == placeLink && (found.dead || found.leadsTo != ""):
-		return inaccessible("LinkDangling", "the link %s leads to no volume and no share", text(found.path)), nil
+		return inaccessible("LinkDangling", "the link %s leads to no volume and no share", host.PrintableText(found.path)), nil
 	default:
 		return t.shareHealth(ctx, found)
 	}
@@ -62,7 +62,7 @@ func (t *Tasks) volumeHealth(ctx context.Context, found place) ([]HealthConditio
 	volume, err := diskKind{t}.mountedVolume(ctx, found.volumeID)
 	if err != nil && t.isGone(ctx, found.volumeID, err) {
 		return inaccessible("VolumeMissing", "volume %s, mounted at %s, is not on the node: its disk is offline or detached",
-			found.volumeID, text(found.path)), nil
+			found.volumeID, host.PrintableText(found.path)), nil
 	}
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (k iscsiKind) stage(ctx context.Context, r StageRequest, found place) error
 		return err
 	}
 	if undoErr := k.undo(ctx, r, found); undoErr != nil {
-		k.log.Warn("a failed stage is not undone whole", "path", r.StagingPath, "target", text(source.IQN), "error", undoErr)
+		k.log.Warn("a failed stage is not undone whole", "path", r.StagingPath, "target", host.PrintableText(source.IQN), "error", undoErr)
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (k iscsiKind) awaitUnit(ctx context.Context, source ISCSISource) (unit disk
 }
 
 func noUnit(source ISCSISource) error {
-	return refuse(host.KindNotFound, "target %s has no disk with LUN %d", text(source.IQN), source.LUN)
+	return refuse(host.KindNotFound, "target %s has no disk with LUN %d", host.PrintableText(source.IQN), source.LUN)
 }
 
 // findUnit returns the disk of a logical unit as it is now. More than one is
@@ -101,7 +101,7 @@ func (k iscsiKind) findUnit(ctx context.Context, source ISCSISource) (disk, erro
 	case err != nil:
 		return disk{}, err
 	case !isLoggedIn && !k.isOfficial():
-		return disk{}, refuse(host.KindPrecondition, "target %s is not connected", text(source.IQN))
+		return disk{}, refuse(host.KindPrecondition, "target %s is not connected", host.PrintableText(source.IQN))
 	case !isLoggedIn:
 		return disk{}, noUnit(source) // or its disks have not arrived yet
 	}

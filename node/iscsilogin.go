@@ -132,7 +132,7 @@ func (k iscsiKind) login(ctx context.Context, source ISCSISource, stagingPath st
 		}
 		if err != nil {
 			failures = append(failures, err)
-			k.log.Warn("a portal of a target cannot be used", "target", text(source.IQN), "portal", portalKey(portal), "error", err)
+			k.log.Warn("a portal of a target cannot be used", "target", host.PrintableText(source.IQN), "portal", portalKey(portal), "error", err)
 		}
 	}
 	if len(failures) == len(source.Portals) {
@@ -231,7 +231,7 @@ func (k iscsiKind) endLogin(ctx context.Context, source ISCSISource, stagingPath
 		return err
 	}
 	if use != "" {
-		k.log.Warn("the login to a target is kept: a disk of it is in use", "target", text(source.IQN), "use", use)
+		k.log.Warn("the login to a target is kept: a disk of it is in use", "target", host.PrintableText(source.IQN), "use", use)
 		return nil
 	}
 	for _, portal := range source.Portals {
@@ -256,7 +256,7 @@ func (k iscsiKind) disconnect(ctx context.Context, portal host.TargetPortal, sou
 	if _, askErr := k.host.GetTargetDisks(ctx, portal, source.IQN); !k.isLoggedOut(askErr) {
 		return err
 	}
-	k.log.Info("a target is not known by one of its portals, and has no login by it", "target", text(source.IQN), "portal", portalKey(portal))
+	k.log.Info("a target is not known by one of its portals, and has no login by it", "target", host.PrintableText(source.IQN), "portal", portalKey(portal))
 	return nil
 }
 

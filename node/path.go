@@ -2,8 +2,8 @@ package node
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/csi-windows/csi-windows/host"
 )
 
 // pathKey is equal for all spellings of a path that Windows takes for one: case,
@@ -15,7 +15,7 @@ func pathKey(path string) string {
 	path = strings.TrimPrefix(path, `\\?\`)
 	remote := strings.HasPrefix(path, `\\`)
 	names := strings.FieldsFunc(path, func(r rune) bool { return r == '\\' })
-	key := fold(strings.Join(names, `\`))
+	key := host.FoldName(strings.Join(names, `\`))
 	switch {
 	case remote:
 		return `\\` + key
@@ -33,23 +33,6 @@ func samePath(a, b string) bool { return pathKey(a) == pathKey(b) }
 func isWithin(path, folder string) bool {
 	path, folder = pathKey(path), pathKey(folder)
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, `\`)+`\`)
-}
-
-// fold maps spellings of a name that Windows takes for one to one text. Nothing
-// outside ASCII becomes ASCII: NTFS does not take U+017F for S.
-func fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' {
-			return r - 0x20
-		}
-		if r < utf8.RuneSelf {
-			return r
-		}
-		if upper := unicode.ToUpper(r); upper >= utf8.RuneSelf {
-			return upper
-		}
-		return r
-	}, s)
 }
 
 // parentPath is the folder that holds a path, or "" when there is none above it.

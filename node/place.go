@@ -103,7 +103,7 @@ func (t *Tasks) lookByQuestions(ctx context.Context, path string) (place, error)
 	}
 	text, err := t.host.GetVolumeIDFromTargetPath(ctx, path)
 	volume, isVolume := volumeOf(text)
-	switch kind := kindOf(err); {
+	switch kind := host.KindOf(err); {
 	case err == nil && isVolume:
 		found.kind, found.volumeID = placeVolume, volume
 	case err == nil:

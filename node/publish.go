@@ -136,7 +136,7 @@ func (t *Tasks) removeEmptyFolder(ctx context.Context, path string) error {
 	if err == nil || isPassing(err) {
 		return err
 	}
-	return &host.Error{Op: "remove", Object: text(path), Kind: host.KindPrecondition, Cause: err}
+	return &host.Error{Op: "remove", Object: host.PrintableText(path), Kind: host.KindPrecondition, Cause: err}
 }
 
 // notAFolder is the failure of Mkdir at a path where something is that should be a
@@ -146,12 +146,12 @@ func notAFolder(path string, err error) error {
 	if isPassing(err) {
 		return err
 	}
-	return &host.Error{Op: "use", Object: text(path) + " as a folder", Kind: host.KindPrecondition, Cause: err}
+	return &host.Error{Op: "use", Object: host.PrintableText(path) + " as a folder", Kind: host.KindPrecondition, Cause: err}
 }
 
 // isPassing reports whether a failure says nothing of the object it is about.
 func isPassing(err error) bool {
-	switch kindOf(err) {
+	switch host.KindOf(err) {
 	case host.KindTimeout, host.KindUnavailable, host.KindBusy:
 		return true
 	default:

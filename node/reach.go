@@ -24,11 +24,11 @@ func (t *Tasks) reach(ctx context.Context, found place) error {
 func notStaged(found place) error {
 	switch found.kind {
 	case placeMissing:
-		return refuse(host.KindPrecondition, "nothing is staged at %s: there is no such path", text(found.path))
+		return refuse(host.KindPrecondition, "nothing is staged at %s: there is no such path", host.PrintableText(found.path))
 	case placeFolder:
-		return refuse(host.KindPrecondition, "nothing is staged at %s: it is a plain folder", text(found.path))
+		return refuse(host.KindPrecondition, "nothing is staged at %s: it is a plain folder", host.PrintableText(found.path))
 	default:
-		return refuse(host.KindPrecondition, "nothing is staged at %s: it is a link that leads to no volume and no share", text(found.path))
+		return refuse(host.KindPrecondition, "nothing is staged at %s: it is a link that leads to no volume and no share", host.PrintableText(found.path))
 	}
 }
 

@@ -60,7 +60,7 @@ func (k smbKind) mapAndLink(ctx context.Context, want sharePath, stagingPath str
 	}
 	live, err := k.host.IsSymlink(ctx, stagingPath)
 	if err == nil && !live {
-		err = refuse(host.KindNotFound, "%s cannot be reached", text(want.String()))
+		err = refuse(host.KindNotFound, "%s cannot be reached", host.PrintableText(want.String()))
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func (k smbKind) makeRoomForLink(ctx context.Context, stagingPath string, want s
 		return false, k.host.Rmdir(ctx, stagingPath, false)
 	}
 	if found.leadsTo != "" {
-		return false, refuse(host.KindExists, "a link to another place is there: %s", text(found.leadsTo))
+		return false, refuse(host.KindExists, "a link to another place is there: %s", host.PrintableText(found.leadsTo))
 	}
 	held, err := k.host.PathExists(ctx, k.shareHold(want, stagingPath).user)
 	if err == nil && !held {
@@ -138,11 +138,11 @@ func (k smbKind) replaceRemote(ctx context.Context, found place, other sharePath
 	_, err := k.host.GetPathStats(ctx, found.path)
 	switch {
 	case err == nil || k.lacking("GetPathStats", err):
-		return refuse(host.KindExists, "another share is staged there: %s", text(found.remote))
+		return refuse(host.KindExists, "another share is staged there: %s", host.PrintableText(found.remote))
 	case !host.IsKind(err, host.KindNotFound) && !host.IsKind(err, host.KindPrecondition):
 		return err
 	}
-	k.log.Warn("a dead link to a share is replaced", "path", found.path, "link", text(found.remote))
+	k.log.Warn("a dead link to a share is replaced", "path", found.path, "link", host.PrintableText(found.remote))
 	if isShare {
 		if err := k.letGoShare(ctx, other, found.path); err != nil {
 			return err

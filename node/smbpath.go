@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/csi-windows/csi-windows/host"
 )
 
 // sharePath is a checked path on a file server. Limits of lengths are the host's.
@@ -19,14 +21,14 @@ func parseShare(field, path string) (sharePath, error) {
 	rest, isRemote := strings.CutPrefix(strings.ReplaceAll(path, "/", `\`), `\\`)
 	parts := strings.Split(strings.TrimRight(rest, `\`), `\`)
 	if !isRemote || len(parts) < 2 || parts[0] == "" || parts[1] == "" {
-		return sharePath{}, invalid(field, `%s is not of the form \\server\share`, text(path))
+		return sharePath{}, invalid(field, `%s is not of the form \\server\share`, host.PrintableText(path))
 	}
 	s := sharePath{server: parts[0], share: parts[1]}
 	for i, name := range parts {
 		switch {
 		case name == "":
 		case name == "." || name == ".." || strings.ContainsAny(name, `"<>|?*:`) || strings.ContainsFunc(name, unicode.IsControl):
-			return sharePath{}, invalid(field, "component %s is not allowed", text(name))
+			return sharePath{}, invalid(field, "component %s is not allowed", host.PrintableText(name))
 		case i >= 2:
 			s.names = append(s.names, name)
 		}
@@ -53,7 +55,9 @@ func (s sharePath) key() string {
 }
 
 // isSame reports whether two paths are one.
-func (s sharePath) isSame(other sharePath) bool { return fold(s.String()) == fold(other.String()) }
+func (s sharePath) isSame(other sharePath) bool {
+	return host.FoldName(s.String()) == host.FoldName(other.String())
+}
 
 // smbUser is the user as Windows wants it, from a source's user and domain: Windows
 // tries a bare name with the node's own domain, which is rarely right, so the domain

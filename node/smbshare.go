@@ -10,7 +10,7 @@ import (
 // well: with it, a link at the staging path is known to be the one of this stage
 // even where nobody can read it.
 func (t *Tasks) shareHold(s sharePath, stagingPath string) hold {
-	return t.newHold(heldShares, s.key(), pathKey(stagingPath)+"|"+fold(s.String()))
+	return t.newHold(heldShares, s.key(), pathKey(stagingPath)+"|"+host.FoldName(s.String()))
 }
 
 // holdShare makes the hold of a stage, unless the share is mapped by somebody
@@ -133,7 +133,7 @@ func (t *Tasks) shareHealth(ctx context.Context, found place) ([]HealthCondition
 	if err == nil || t.lacking("GetPathStats", err) {
 		return nil, nil
 	}
-	reason := shareReasons[kindOf(err)]
+	reason := shareReasons[host.KindOf(err)]
 	if reason == "" {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (t *Tasks) problemOf(k task) error {
 	}
 	for _, path := range k.paths {
 		if isWithin(path, t.options.Folder) || isWithin(t.options.Folder, path) {
-			return invalidRequest(k.op, k.volumeID, fmt.Errorf("path %s: the folder of the node tasks' own is in it or above it", text(path)))
+			return invalidRequest(k.op, k.volumeID, fmt.Errorf("path %s: the folder of the node tasks' own is in it or above it", host.PrintableText(path)))
 		}
 	}
 	return nil
@@ -111,7 +111,7 @@ func (t *Tasks) run(ctx context.Context, k task, do func(context.Context) error)
 	if err := t.problemOf(k); err != nil {
 		return err
 	}
-	object := text(k.volumeID) + " at " + text(k.paths[0])
+	object := host.PrintableText(k.volumeID) + " at " + host.PrintableText(k.paths[0])
 	ctx, cancel := context.WithTimeout(ctx, t.options.CallTimeout)
 	defer cancel()
 	keys := []lockKey{{lockVolume, k.volumeID}}

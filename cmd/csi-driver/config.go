@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/flagvalue"
 	"github.com/csi-windows/csi-windows/cmd/internal/sandbox"
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
@@ -81,12 +82,6 @@ type config struct {
 	ISCSI iscsiConfig
 }
 
-// usageError is a command line that cannot be accepted.
-type usageError struct{ cause error }
-
-func (e *usageError) Error() string { return e.cause.Error() }
-func (e *usageError) Unwrap() error { return e.cause }
-
 // newFlagSet declares our own flags, which write into the config.
 func newFlagSet(c *config) *flag.FlagSet {
 	c.CallTime, c.GraceTime = defaultCallTime, defaultGraceTime
@@ -138,7 +133,7 @@ func (c *iscsiConfig) addFlags(fs *flag.FlagSet) {
 }
 
 // parseConfig reads a command line made of our own flags and those of more. Its
-// error is flag.ErrHelp, or a *usageError that names flag and limit.
+// error is flag.ErrHelp, or an [exit.UsageError] that names flag and limit.
 func parseConfig(args []string, env environment, more *flag.FlagSet) (*config, error) {
 	c := &config{}
 	fs := newFlagSet(c)
@@ -147,18 +142,18 @@ func parseConfig(args []string, env environment, more *flag.FlagSet) (*config, e
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, &usageError{flagvalue.WithHelp(err, "csi-driver -help")}
+		return nil, exit.Usage(flagvalue.WithHelp(err, "csi-driver -help"))
 	}
 	if c.ShowVersion {
 		return c, nil // asks for nothing that the rest could be wrong for
 	}
 	if fs.NArg() > 0 {
-		return nil, &usageError{fmt.Errorf("unexpected argument %q: every option starts with a dash", fs.Arg(0))}
+		return nil, exit.Usage(fmt.Errorf("unexpected argument %q: every option starts with a dash", fs.Arg(0)))
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if err := c.check(given, env); err != nil {
-		return nil, &usageError{err}
+		return nil, exit.Usage(err)
 	}
 	c.resolvePaths(sandbox.Of(env.GOOS, env.Getenv))
 	return c, nil

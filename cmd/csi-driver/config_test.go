@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/sandbox"
 	"github.com/csi-windows/csi-windows/sim/cloud"
 	"github.com/csi-windows/csi-windows/wire/wiretest"
@@ -108,8 +109,8 @@ func TestParseConfigNamesFlagAndLimit(t *testing.T) {
 		"extra": {"extra"},
 	} {
 		_, err := parse(on("linux"), strings.Fields(args)...)
-		var usage *usageError
-		if !errors.As(err, &usage) || exitCode(err) != 2 {
+		var usage *exit.UsageError
+		if !errors.As(err, &usage) || exit.Code(err) != 2 {
 			t.Errorf("%s: error %v, want a usage error", args, err)
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/klog/v2"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/scrape"
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
 	"github.com/csi-windows/csi-windows/csikit"
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string, env environment) int {
 		return 0
 	case err != nil:
 		fmt.Fprintf(env.Stderr, "csi-driver: %v\n", err)
-		return exitCode(err)
+		return exit.Code(err)
 	case c.ShowVersion:
 		fmt.Fprintln(env.Stdout, "csi-driver", version.Full())
 		return 0
@@ -57,8 +58,8 @@ func run(ctx context.Context, args []string, env environment) int {
 	defer release()
 	p := &program{config: c, env: env, log: slog.New(logr.ToSlogHandler(klog.NewKlogr()))}
 	if err := p.serve(stopping); err != nil {
-		p.log.Error("csi-driver failed", "error", err, "exitCode", exitCode(err))
-		return exitCode(err)
+		p.log.Error("csi-driver failed", "error", err, "exitCode", exit.Code(err))
+		return exit.Code(err)
 	}
 	return 0
 }
@@ -97,9 +98,9 @@ func (p *program) serve(ctx context.Context) (err error) {
 	backend := backends()[c.Driver]
 	made, err := backend.open(c, log)
 	if err != nil {
-		return failed(stageBackend, err)
+		return exit.With(stageBackend, err)
 	}
-	defer func() { err = errors.Join(err, failed(stageStop, made.close())) }()
+	defer func() { err = errors.Join(err, exit.With(stageStop, made.close())) }()
 	config := csikit.Config{
 		Name: cmp.Or(c.DriverName, backend.name), Version: version.Number(), NodeID: c.NodeID,
 		Backend: made.controller, NodeBackend: made.node,
@@ -109,9 +110,9 @@ func (p *program) serve(ctx context.Context) (err error) {
 		s, err := openStorage(starting, c, way, log)
 		started()
 		if err != nil {
-			return failed(stageHost, err)
+			return exit.With(stageHost, err)
 		}
-		defer func() { err = errors.Join(err, failed(stageStop, s.close())) }()
+		defer func() { err = errors.Join(err, exit.With(stageStop, s.close())) }()
 		config.Node = s.node
 	}
 	return p.runDriver(ctx, config)
@@ -134,17 +135,17 @@ func (p *program) runDriver(ctx context.Context, config csikit.Config) error {
 	}
 	driver, err := csikit.New(config)
 	if err != nil {
-		return failed(stageFlags, err)
+		return exit.With(stageFlags, err)
 	}
 	stopMetrics, err := scrape.Start(ctx, c.MetricsAddress, registry, "csi_driver", log)
 	if err != nil {
-		return failed(stageMetrics, fmt.Errorf("-metrics-bind-address: %w", err))
+		return exit.With(stageMetrics, fmt.Errorf("-metrics-bind-address: %w", err))
 	}
 	defer stopMetrics()
 	err = driver.Run(ctx)
 	if !open.Load() {
-		return failed(stageListen, err)
+		return exit.With(stageListen, err)
 	}
 	log.Info("csi-driver has stopped")
-	return failed(stageRun, err)
+	return exit.With(stageRun, err)
 }

@@ -1,7 +1,5 @@
 package main
 
-import "errors"
-
 // stage is the part of the program's life in which it failed. Its number is the
 // exit code of the process. The numbers are part of the interface
 // (docs/driver.md) and never change their meaning; those that csi-proxy has as
@@ -18,36 +16,3 @@ const (
 	stageStop    stage = 8  // something could not be closed
 	stageBackend stage = 11 // the backend cannot be opened
 )
-
-// stageError is a failure with its stage.
-type stageError struct {
-	stage stage
-	cause error
-}
-
-func (e *stageError) Error() string { return e.cause.Error() }
-func (e *stageError) Unwrap() error { return e.cause }
-
-// failed wraps an error with its stage; nil stays nil.
-func failed(s stage, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &stageError{s, err}
-}
-
-// exitCode is the process's exit code for how it ended.
-func exitCode(err error) int {
-	if err == nil {
-		return 0
-	}
-	var usage *usageError
-	if errors.As(err, &usage) {
-		return int(stageFlags)
-	}
-	var staged *stageError
-	if errors.As(err, &staged) {
-		return int(staged.stage)
-	}
-	return int(stageRun)
-}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/flagvalue"
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/pipe"
@@ -64,12 +65,6 @@ type config struct {
 	ShowVersion bool
 }
 
-// usageError is a command line that cannot be accepted.
-type usageError struct{ cause error }
-
-func (e *usageError) Error() string { return e.cause.Error() }
-func (e *usageError) Unwrap() error { return e.cause }
-
 // newFlagSet declares our own flags, which write into the config.
 func newFlagSet(c *config, env environment) *flag.FlagSet {
 	c.GraceTime, c.CallTime, c.SimDrives, c.LogFiles = defaultGraceTime, agent.DefaultCallTimeout, map[byte]string{}, defaultLogFiles
@@ -102,7 +97,7 @@ func newFlagSet(c *config, env environment) *flag.FlagSet {
 }
 
 // parseConfig reads a command line made of our own flags and those of more. Its
-// error is flag.ErrHelp, or a *usageError that names flag and limit.
+// error is flag.ErrHelp, or an [exit.UsageError] that names flag and limit.
 func parseConfig(args []string, env environment, more *flag.FlagSet) (*config, error) {
 	c := &config{}
 	fs := newFlagSet(c, env)
@@ -111,7 +106,7 @@ func parseConfig(args []string, env environment, more *flag.FlagSet) (*config, e
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, &usageError{flagvalue.WithHelp(err, "csi-proxy -help")}
+		return nil, exit.Usage(flagvalue.WithHelp(err, "csi-proxy -help"))
 	}
 	if c.ShowVersion {
 		return c, nil // asks for nothing that the rest could be wrong for
@@ -120,12 +115,12 @@ func parseConfig(args []string, env environment, more *flag.FlagSet) (*config, e
 		c.APIs = wire.APIs()
 	}
 	if fs.NArg() > 0 {
-		return nil, &usageError{fmt.Errorf("unexpected argument %q: every option starts with a dash", fs.Arg(0))}
+		return nil, exit.Usage(fmt.Errorf("unexpected argument %q: every option starts with a dash", fs.Arg(0)))
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if err := c.check(given, env); err != nil {
-		return nil, &usageError{err}
+		return nil, exit.Usage(err)
 	}
 	return c, nil
 }

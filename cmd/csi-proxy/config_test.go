@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
@@ -116,9 +117,9 @@ func TestParseConfigNamesFlagAndLimit(t *testing.T) {
 func wantUsageError(t *testing.T, args string, want []string) {
 	t.Helper()
 	_, err := parse("linux", append([]string{"-sim-dir=/n"}, strings.Fields(args)...)...)
-	var usage *usageError
-	if !errors.As(err, &usage) || exitCode(err) != 2 {
-		t.Fatalf("%s: error %v (exit code %d), want a usage error", args, err, exitCode(err))
+	var usage *exit.UsageError
+	if !errors.As(err, &usage) || exit.Code(err) != 2 {
+		t.Fatalf("%s: error %v (exit code %d), want a usage error", args, err, exit.Code(err))
 	}
 	for _, part := range want {
 		if !strings.Contains(err.Error(), part) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
 
@@ -135,18 +136,18 @@ func (e *events) report(id eventID, format string, args ...any) {
 
 // reportEnd says how the program ended.
 func (e *events) reportEnd(err error) {
-	var staged *stageError
+	code := stage(exit.Code(err))
 	switch {
 	case err == nil:
 		e.report(eventStopped, "csi-proxy has stopped.")
 	case errors.Is(err, pipe.ErrInUse):
 		e.report(eventSecondCopy, "csi-proxy did not start, since another copy runs: %v", err)
-	case errors.As(err, &staged) && staged.stage == stageRun:
+	case code == stageRun:
 		e.report(eventServingEnded, "csi-proxy stopped by itself: %v", err)
-	case errors.As(err, &staged) && staged.stage == stageStop:
+	case code == stageStop:
 		e.report(eventStopFailed, "csi-proxy has stopped, but not cleanly: %v", err)
 	default:
-		e.report(eventStartFailed, "csi-proxy did not start; exit code %d (%s): %v", exitCode(err), stage(exitCode(err)), err)
+		e.report(eventStartFailed, "csi-proxy did not start; exit code %d (%s): %v", int(code), code, err)
 	}
 }
 

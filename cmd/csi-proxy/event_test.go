@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
 
@@ -74,15 +75,15 @@ func TestEventsOfEveryEnd(t *testing.T) {
 	cause := errors.New("a cause")
 	for want, err := range map[string]error{
 		"2 Info csi-proxy has stopped.":                                                        nil,
-		"10 Error csi-proxy did not start; exit code 2 (flags): a cause":                       &usageError{cause},
-		"10 Error csi-proxy did not start; exit code 3 (log): a cause":                         failed(stageLog, cause),
-		"10 Error csi-proxy did not start; exit code 4 (node): a cause":                        failed(stageHost, cause),
-		"10 Error csi-proxy did not start; exit code 6 (metrics address): a cause":             failed(stageMetrics, cause),
-		"10 Error csi-proxy did not start; exit code 7 (service control manager): a cause":     failed(stageService, cause),
-		"11 Error csi-proxy did not start, since another copy runs: pipe x is in use":          failed(stageListen, fmt.Errorf("pipe x is %w", pipe.ErrInUse)),
-		"12 Error csi-proxy stopped by itself: a cause":                                        failed(stageRun, cause),
-		"13 Error csi-proxy has stopped, but not cleanly: a cause":                             failed(stageStop, cause),
-		"10 Error csi-proxy did not start; exit code 5 (pipes): pipe x is not usable: a cause": failed(stageListen, fmt.Errorf("pipe x is not usable: %w", cause)),
+		"10 Error csi-proxy did not start; exit code 2 (flags): a cause":                       exit.Usage(cause),
+		"10 Error csi-proxy did not start; exit code 3 (log): a cause":                         exit.With(stageLog, cause),
+		"10 Error csi-proxy did not start; exit code 4 (node): a cause":                        exit.With(stageHost, cause),
+		"10 Error csi-proxy did not start; exit code 6 (metrics address): a cause":             exit.With(stageMetrics, cause),
+		"10 Error csi-proxy did not start; exit code 7 (service control manager): a cause":     exit.With(stageService, cause),
+		"11 Error csi-proxy did not start, since another copy runs: pipe x is in use":          exit.With(stageListen, fmt.Errorf("pipe x is %w", pipe.ErrInUse)),
+		"12 Error csi-proxy stopped by itself: a cause":                                        exit.With(stageRun, cause),
+		"13 Error csi-proxy has stopped, but not cleanly: a cause":                             exit.With(stageStop, cause),
+		"10 Error csi-proxy did not start; exit code 5 (pipes): pipe x is not usable: a cause": exit.With(stageListen, fmt.Errorf("pipe x is not usable: %w", cause)),
 	} {
 		var recorded recordedEvents
 		all := newEvents(&recorded)

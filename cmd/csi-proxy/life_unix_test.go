@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/csi-windows/csi-windows/client"
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/host"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/sim/control"
@@ -159,8 +160,8 @@ func TestC058_SecondCopySaysWhichPipeIsInUse(t *testing.T) {
 	t.Parallel()
 	r := startProgram(t)
 	err := (&program{config: r.config(), log: slog.New(slog.DiscardHandler)}).serve(t.Context(), startReport{ready: func() { t.Error("the second copy is ready") }})
-	if exitCode(err) != int(stageListen) || !errors.Is(err, pipe.ErrInUse) || !strings.Contains(err.Error(), "pipe csi-proxy-disk-v1alpha1 is in use") {
-		t.Errorf("the second copy ended with %v, exit code %d", err, exitCode(err))
+	if exit.Code(err) != int(stageListen) || !errors.Is(err, pipe.ErrInUse) || !strings.Contains(err.Error(), "pipe csi-proxy-disk-v1alpha1 is in use") {
+		t.Errorf("the second copy ended with %v, exit code %d", err, exit.Code(err))
 	}
 	c, _ := r.connect()
 	if err := c.Connect(t.Context()); err != nil {
@@ -176,8 +177,8 @@ func TestC058_FailedPipeClosesTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := (&program{config: r.config(), log: slog.New(slog.DiscardHandler)}).serve(t.Context(), startReport{ready: func() { t.Error("it is ready") }})
-	if exitCode(err) != int(stageListen) || !strings.Contains(err.Error(), "csi-proxy-extension-v1alpha1") {
-		t.Errorf("it ended with %v, exit code %d", err, exitCode(err))
+	if exit.Code(err) != int(stageListen) || !strings.Contains(err.Error(), "csi-proxy-extension-v1alpha1") {
+		t.Errorf("it ended with %v, exit code %d", err, exit.Code(err))
 	}
 	if left, err := filepath.Glob(filepath.Join(r.sockets(), "*")); err != nil || len(left) != 1 {
 		t.Errorf("open sockets: %q, %v", left, err)

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
 )
 
@@ -47,7 +48,7 @@ func run(ctx context.Context, args []string, env environment) int {
 		work.events.report(eventLogUnwritable, "Records of the log are lost: %v", err)
 	})
 	if err != nil {
-		return work.failEarly(args, env, failed(stageLog, err))
+		return work.failEarly(args, env, exit.With(stageLog, err))
 	}
 	defer closeLogs()
 	p := &program{config: c, log: newLogger(), events: work.events}
@@ -60,10 +61,10 @@ func run(ctx context.Context, args []string, env environment) int {
 		err = work.do(stopping, startReport{})
 	}
 	if err != nil {
-		p.log.Error("csi-proxy failed", "error", err, "exitCode", exitCode(err))
+		p.log.Error("csi-proxy failed", "error", err, "exitCode", exit.Code(err))
 	}
 	work.events.reportEnd(err)
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 // serviceWork is what runs, in a console or under the service control manager.
@@ -83,7 +84,7 @@ func (w *serviceWork) failEarly(args []string, env environment, err error) int {
 		w.do = func(context.Context, startReport) error { return err }
 		_ = runService(context.Background(), w)
 	}
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 // asksForService looks for -windows-service in a command line that may be

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/csi-windows/csi-windows/agent"
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/scrape"
 	"github.com/csi-windows/csi-windows/cmd/internal/version"
 	nodetasks "github.com/csi-windows/csi-windows/node"
@@ -61,16 +62,16 @@ func (p *program) serve(ctx context.Context, report startReport) (err error) {
 	log.Info("csi-proxy starts", "version", version.Full(), "host", c.Host, "workingDirs", c.roots(), "requirePrivacy", c.RequirePrivacy)
 	place := pipe.Place{Dir: c.SocketDir, AllowSIDs: c.PipeAccess}
 	if err := refuseSecondCopy(ctx, place, c.APIs); err != nil {
-		return failed(stageListen, err)
+		return exit.With(stageListen, err)
 	}
 	report.stepDone()
 	starting, started := context.WithTimeout(ctx, startTime)
 	defer started()
 	n, err := openNode(starting, c, log)
 	if err != nil {
-		return failed(stageHost, err)
+		return exit.With(stageHost, err)
 	}
-	defer func() { err = errors.Join(err, failed(stageStop, n.close())) }()
+	defer func() { err = errors.Join(err, exit.With(stageStop, n.close())) }()
 	report.stepDone()
 
 	m, stopMetrics, err := startMetrics(ctx, c, log)
@@ -81,7 +82,7 @@ func (p *program) serve(ctx context.Context, report startReport) (err error) {
 	m.watchSession(n.session)
 	server, err := p.newServer(n, m, place)
 	if err != nil {
-		return failed(stageHost, err)
+		return exit.With(stageHost, err)
 	}
 	report.stepDone()
 	if err := server.Start(starting); err != nil {
@@ -103,7 +104,7 @@ func failedStart(ctx context.Context, s stage, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
-	return failed(s, err)
+	return exit.With(s, err)
 }
 
 // refuseSecondCopy finds another csi-proxy by its pipes before this one touches
@@ -166,7 +167,7 @@ func (p *program) serveUntilStop(ctx context.Context, server *wire.Server) error
 	case <-ctx.Done():
 		log.Info("csi-proxy stops", "graceTime", grace.String())
 	case err := <-server.Failed():
-		failure = failed(stageRun, err)
+		failure = exit.With(stageRun, err)
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()

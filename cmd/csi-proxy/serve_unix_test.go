@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/wire/pipe"
 )
 
@@ -37,6 +38,6 @@ func TestStopWhileStarting(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := (&program{config: c, log: slog.New(slog.DiscardHandler)}).serve(ctx, startReport{ready: func() { t.Error("it was ready") }}); err != nil {
-		t.Errorf("exit code %d: %v", exitCode(err), err)
+		t.Errorf("exit code %d: %v", exit.Code(err), err)
 	}
 }

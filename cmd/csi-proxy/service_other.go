@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/service"
 )
 
@@ -17,7 +18,7 @@ func stopSignals() []os.Signal { return []os.Signal{os.Interrupt, unix.SIGTERM} 
 
 // runService fails: there is no service control manager here.
 func runService(context.Context, *serviceWork) error {
-	return failed(stageService, errors.New("-windows-service: works on Windows only"))
+	return exit.With(stageService, errors.New("-windows-service: works on Windows only"))
 }
 
 // openEvents opens nothing: there is no event log here.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/service"
 )
 
@@ -46,9 +47,9 @@ func runService(ctx context.Context, work *serviceWork) error {
 	}
 	switch {
 	case errors.Is(err, windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT):
-		return failed(stageService, fmt.Errorf("-windows-service: not started by the service control manager (Windows error %d); leave the flag out to run in a console", uint32(windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT)))
+		return exit.With(stageService, fmt.Errorf("-windows-service: not started by the service control manager (Windows error %d); leave the flag out to run in a console", uint32(windows.ERROR_FAILED_SERVICE_CONTROLLER_CONNECT)))
 	case err != nil:
-		return failed(stageService, fmt.Errorf("-windows-service: %w", err))
+		return exit.With(stageService, fmt.Errorf("-windows-service: %w", err))
 	}
 	return s.result
 }
@@ -104,7 +105,7 @@ func (s *runningService) Execute(_ []string, requests <-chan svc.ChangeRequest, 
 				stop()
 			}
 		case s.result = <-ended:
-			code := exitCode(s.result)
+			code := exit.Code(s.result)
 			return code != 0, uint32(code)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/windows/svc"
+
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 )
 
 // handled is a service whose manager is the test.
@@ -112,7 +114,7 @@ func TestC061_LifeOfTheService(t *testing.T) {
 // C058: the manager learns in which stage a start failed.
 func TestC058_StageIsTheExitCode(t *testing.T) {
 	t.Parallel()
-	h := handle(t, &serviceWork{do: func(context.Context, startReport) error { return failed(stageListen, errors.New("x")) }})
+	h := handle(t, &serviceWork{do: func(context.Context, startReport) error { return exit.With(stageListen, errors.New("x")) }})
 	h.next()
 	h.wantEnd(1, uint32(stageListen))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/csi-windows/csi-windows/client"
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/service"
 	"github.com/csi-windows/csi-windows/wire"
 	"github.com/csi-windows/csi-windows/wire/pipe"
@@ -54,13 +55,13 @@ type serviceReport struct {
 func (v *verbRun) status(ctx context.Context) error {
 	report, err := v.report(ctx)
 	if err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	if err := report.print(v.env.Stdout, v.config.Output); err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	if report.State != string(service.Running) {
-		return failed(stageNotRunning, fmt.Errorf("the service %s is %s", report.Service, report.State))
+		return exit.With(stageNotRunning, fmt.Errorf("the service %s is %s", report.Service, report.State))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/flagvalue"
 	"github.com/csi-windows/csi-windows/cmd/internal/service"
 )
@@ -89,15 +90,15 @@ func parseVerb(name string, v verb, args []string, env environment) (*verbConfig
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, &usageError{fmt.Errorf("%s: %w", name, flagvalue.WithHelp(err, "csi-proxy "+name+" -help"))}
+		return nil, exit.Usage(fmt.Errorf("%s: %w", name, flagvalue.WithHelp(err, "csi-proxy "+name+" -help")))
 	}
 	if err := c.check(own, env); err != nil {
-		return nil, &usageError{fmt.Errorf("%s: %w", name, err)}
+		return nil, exit.Usage(fmt.Errorf("%s: %w", name, err))
 	}
 	if v.takesFlags {
 		c.AgentArgs = append(withoutServiceFlag(c.AgentArgs), "-windows-service")
 		if err := checkServiceArgs(c.AgentArgs, env); err != nil {
-			return nil, &usageError{fmt.Errorf("%s: %w", name, err)}
+			return nil, exit.Usage(fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return c, nil
@@ -206,7 +207,7 @@ func runVerb(ctx context.Context, name string, v verb, args []string, env enviro
 	if err != nil {
 		fmt.Fprintf(env.Stderr, "csi-proxy: %v\n", err)
 	}
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 // printVerbUsage writes the flags of a verb.
@@ -256,14 +257,14 @@ func (v *verbRun) installDir() (string, error) {
 func (v *verbRun) install(ctx context.Context) error {
 	folder, err := v.installDir()
 	if err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	d := definition(v.config.ServiceName, filepath.Join(folder, programName), v.config.AgentArgs)
 	if err := checkCommandLine(d); err != nil {
-		return &usageError{fmt.Errorf("install: %w", err)}
+		return exit.Usage(fmt.Errorf("install: %w", err))
 	}
 	if err := v.refuseForeign(); err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	return v.change(d, "is installed", func(i *service.Installer) error { return i.Install(ctx, d, v.config.Start) })
 }
@@ -292,7 +293,7 @@ func (v *verbRun) upgrade(ctx context.Context) error {
 		err = checkServiceArgs(registration.Args, v.env)
 	}
 	if err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	d := definition(v.config.ServiceName, registration.Program, registration.Args)
 	return v.change(d, "has this program", func(i *service.Installer) error { return i.Upgrade(ctx, d, v.config.Start) })
@@ -301,11 +302,11 @@ func (v *verbRun) upgrade(ctx context.Context) error {
 func (v *verbRun) uninstall(ctx context.Context) error {
 	folder, err := v.installDir()
 	if err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	name := v.config.ServiceName
 	if err := v.refuseForeign(); err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	return v.change(service.Definition{Name: name}, "is gone", func(i *service.Installer) error { return i.Uninstall(ctx, name, folder) })
 }
@@ -317,7 +318,7 @@ func (v *verbRun) change(d service.Definition, done string, do func(*service.Ins
 		err = do(i)
 	}
 	if err != nil {
-		return failed(stageManage, err)
+		return exit.With(stageManage, err)
 	}
 	fmt.Fprintf(v.env.Stdout, "the service %s %s\n", d.Name, done)
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/service"
 )
 
@@ -97,7 +98,7 @@ func TestInstallRefusesFlags(t *testing.T) {
 		reset()
 		args := strings.Fields(line)
 		_, err := parseVerb(args[0], verbs()[args[0]], args[1:], env)
-		var usage *usageError
+		var usage *exit.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
@@ -137,7 +138,7 @@ func TestStatus(t *testing.T) {
 	} {
 		var stdout bytes.Buffer
 		v := &verbRun{config: &verbConfig{ServiceName: "name", Output: outputTable}, env: environment{Stdout: &stdout}, manager: c.manager}
-		if code := exitCode(v.status(context.Background())); code != c.code {
+		if code := exit.Code(v.status(context.Background())); code != c.code {
 			t.Errorf("%s: exit code %d, want %d", name, code, c.code)
 		}
 		for _, want := range c.want {
@@ -169,14 +170,14 @@ func TestVerbsThatFail(t *testing.T) {
 		"flags are unknown": {registration: service.Registration{Program: "x", Args: []string{"-windows-service", "-gone"}}},
 	} {
 		v := &verbRun{config: &verbConfig{ServiceName: "name", InstallDir: t.TempDir()}, env: env, manager: manager}
-		if err := v.upgrade(t.Context()); exitCode(err) == 0 {
+		if err := v.upgrade(t.Context()); exit.Code(err) == 0 {
 			t.Errorf("%s: the upgrade succeeded", name)
 		}
 		if manager.err == nil || errors.Is(manager.err, service.ErrNotInstalled) {
 			continue
 		}
 		for verb, err := range map[string]error{"install": v.install(t.Context()), "uninstall": v.uninstall(t.Context())} {
-			if exitCode(err) != int(stageManage) || !errors.Is(err, manager.err) {
+			if exit.Code(err) != int(stageManage) || !errors.Is(err, manager.err) {
 				t.Errorf("%s: %s: %v", name, verb, err)
 			}
 		}
@@ -205,7 +206,7 @@ func TestForeignServices(t *testing.T) {
 	}
 	v := &verbRun{config: &verbConfig{ServiceName: "Spooler", InstallDir: t.TempDir()}, manager: fixedManager{registration: service.Registration{Program: "x"}}}
 	for verb, err := range map[string]error{"install": v.install(t.Context()), "uninstall": v.uninstall(t.Context())} {
-		if exitCode(err) != int(stageManage) {
+		if exit.Code(err) != int(stageManage) {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
@@ -216,7 +217,7 @@ func TestFlagsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	long := []string{"-working-dir=C:\\" + strings.Repeat("x", commandLineMax)}
 	v := &verbRun{config: &verbConfig{ServiceName: "name", InstallDir: t.TempDir(), AgentArgs: long}, manager: fixedManager{err: service.ErrNotInstalled}}
-	var usage *usageError
+	var usage *exit.UsageError
 	if err := v.install(t.Context()); !errors.As(err, &usage) || !strings.Contains(err.Error(), "3072") {
 		t.Errorf("got %v", err)
 	}

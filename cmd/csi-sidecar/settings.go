@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/cmd/internal/flagvalue"
 	"github.com/csi-windows/csi-windows/cmd/internal/sandbox"
 	"github.com/csi-windows/csi-windows/internal/endpoint"
@@ -86,12 +87,6 @@ const (
 	modeProbe        = "kubelet-registration-probe"
 )
 
-// usageError is a command line that cannot be accepted.
-type usageError struct{ cause error }
-
-func (e *usageError) Error() string { return e.cause.Error() }
-func (e *usageError) Unwrap() error { return e.cause }
-
 // parse reads a command line, the program's name included.
 func parse(args []string, env environment) (*settings, *flags, error) {
 	program, rest := chooseProgram(args)
@@ -114,11 +109,11 @@ func parse(args []string, env environment) (*settings, *flags, error) {
 	}
 	f.logFlags()
 	if err := f.Parse(rest); err != nil {
-		return s, f, &usageError{f.unknown(err, helpOf(args))}
+		return s, f, exit.Usage(f.unknown(err, helpOf(args)))
 	}
 	s.Ignored = *f.ignored
 	if f.NArg() > 0 {
-		return s, f, &usageError{unexpected(program, f.Arg(0), len(rest) == f.NArg())}
+		return s, f, exit.Usage(unexpected(program, f.Arg(0), len(rest) == f.NArg()))
 	}
 	if s.ShowVersion {
 		return s, f, nil
@@ -126,12 +121,12 @@ func parse(args []string, env environment) (*settings, *flags, error) {
 	if program == programName {
 		var err error
 		if s.Controllers, err = splitControllers(controllers); err != nil {
-			return s, f, &usageError{err}
+			return s, f, exit.Usage(err)
 		}
 	}
 	for _, check := range []func() error{f.join, func() error { return s.finish(env) }, func() error { return s.check(env) }} {
 		if err := check(); err != nil {
-			return s, f, &usageError{err}
+			return s, f, exit.Usage(err)
 		}
 	}
 	return s, f, nil

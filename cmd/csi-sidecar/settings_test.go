@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/csi-windows/csi-windows/cmd/internal/exit"
 	"github.com/csi-windows/csi-windows/sidecar"
 )
 
@@ -152,7 +153,7 @@ func TestBadCommandLinesAreRefused(t *testing.T) {
 		{"token-requests", []string{"csi-sidecar", "--controllers=csidriver", "--csidriver-token-requests={"}},
 	} {
 		_, _, err := parse(c.args, surroundings())
-		var usage *usageError
+		var usage *exit.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v; want %q", c.args, err, c.want)
 		}
