@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +20,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/csi-windows/csi-windows/internal/freeport"
 )
 
 // driver is just enough of one to be found.
@@ -66,22 +67,6 @@ func shortDir(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
-}
-
-// freeAddress is one of loopback that nothing listens on. Its port is below those
-// that systems give to whoever asks for any, so that no other program has it a
-// moment later.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000))
-		if listener, err := net.Listen("tcp", address); err == nil {
-			_ = listener.Close() // it took no connections
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // begin runs a command line until the function given back is called, which
@@ -133,7 +118,7 @@ func is(want int) func(int, string) bool {
 func TestRegistrarAndLivenessBesideADriverThatComesAndGoes(t *testing.T) {
 	dir := shortDir(t)
 	socket := filepath.Join(dir, "csi.sock")
-	health, metrics := freeAddress(t), freeAddress(t)
+	health, metrics := freeport.Address(t), freeport.Address(t)
 	stop := begin(t, "csi-sidecar", "--controllers=node-driver-registrar,livenessprobe", "--csi-address=unix://"+socket,
 		"--kubelet-registration-path=/var/lib/kubelet/plugins/d/csi.sock", "--plugin-registration-path="+dir,
 		"--livenessprobe-http-endpoint="+health, "--http-endpoint="+metrics)
@@ -157,7 +142,7 @@ func TestRegistrarAndLivenessBesideADriverThatComesAndGoes(t *testing.T) {
 
 func TestTheRegistrarAloneTellsOfTheRegistration(t *testing.T) {
 	dir := shortDir(t)
-	socket, address := filepath.Join(dir, "csi.sock"), freeAddress(t)
+	socket, address := filepath.Join(dir, "csi.sock"), freeport.Address(t)
 	stop := begin(t, "csi-node-driver-registrar", "--csi-address="+socket, "--kubelet-registration-path=/var/lib/kubelet/plugins/d/csi.sock",
 		"--plugin-registration-path="+dir, "--http-endpoint="+address)
 	eventually(t, "http://"+address+"/healthz", is(http.StatusServiceUnavailable))
@@ -199,7 +184,7 @@ func TestAPortInUseNamesTheFlag(t *testing.T) {
 		{"--http-endpoint", []string{"csi-node-driver-registrar", "--kubelet-registration-path=/p/csi.sock"}},
 		{"--metrics-address", []string{"csi-node-driver-registrar", "--kubelet-registration-path=/p/csi.sock"}},
 		{"--http-endpoint", []string{"livenessprobe"}},
-		{"--metrics-address", []string{"livenessprobe", "--health-port=" + strings.TrimPrefix(freeAddress(t), "127.0.0.1:")}},
+		{"--metrics-address", []string{"livenessprobe", "--health-port=" + strings.TrimPrefix(freeport.Address(t), "127.0.0.1:")}},
 	} {
 		env := surroundings()
 		s := mustParse(t, env, append(c.args, c.flag+"="+address, "--csi-address="+filepath.Join(t.TempDir(), "no.sock"))...)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/csi-windows/csi-windows/internal/freeport"
 	"github.com/csi-windows/csi-windows/sidecar"
 )
 
@@ -43,8 +44,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 func TestMetricsAddress(t *testing.T) {
 	d := newDriver(t)
 	d.start()
-	_, port, _ := net.SplitHostPort(freeAddress(t))
-	config := Config{CSIAddress: d.path, MetricsAddress: freeAddress(t), MetricsPath: "/m"}
+	_, port, _ := net.SplitHostPort(freeport.Address(t))
+	config := Config{CSIAddress: d.path, MetricsAddress: freeport.Address(t), MetricsPath: "/m"}
 	if _, err := fmt.Sscan(port, &config.HealthPort); err != nil {
 		t.Fatal(err)
 	}

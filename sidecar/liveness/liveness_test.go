@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/csi-windows/csi-windows/internal/freeport"
 	"github.com/csi-windows/csi-windows/sidecar"
 )
 
@@ -103,7 +103,7 @@ type running struct {
 func start(t *testing.T, config Config) *running {
 	t.Helper()
 	if config.HTTPEndpoint == "" {
-		config.HTTPEndpoint = freeAddress(t)
+		config.HTTPEndpoint = freeport.Address(t)
 	}
 	l, err := New(&sidecar.Env{Log: slog.New(slog.DiscardHandler)}, config)
 	if err != nil {
@@ -130,21 +130,6 @@ func start(t *testing.T, config Config) *running {
 	r := &running{l, t, "http://" + config.HTTPEndpoint, stop}
 	r.eventually(func() error { _, _, err := r.get("/none"); return err })
 	return r
-}
-
-// freeAddress is one that nothing listens at. Its port is below those that systems
-// give to whoever asks for any, so that no other program has it a moment later.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000))
-		if listener, err := net.Listen("tcp", address); err == nil {
-			_ = listener.Close() // it took no connections
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 func (r *running) get(path string) (code int, text string, err error) {

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
-
 )
 
 // logged waits until the log has a text n times.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/csi-windows/csi-windows/client"
 	"github.com/csi-windows/csi-windows/host"
+	"github.com/csi-windows/csi-windows/internal/freeport"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/test/wine/bed"
@@ -51,7 +52,7 @@ type serviceStatus struct {
 // backslashes at their ends. Whatever of it is left when the test ends is removed.
 func newInstallation(t *testing.T, name string) *installation {
 	t.Helper()
-	i := &installation{T: t, name: name, folder: filepath.Join(t.TempDir(), "the place"), control: bed.FreeAddress(t), metrics: bed.FreeAddress(t)}
+	i := &installation{T: t, name: name, folder: filepath.Join(t.TempDir(), "the place"), control: freeport.Address(t), metrics: freeport.Address(t)}
 	folder := filepath.Join(t.TempDir(), "node data")
 	i.flags = []string{
 		"-host=sim", "-sim-dir=" + folder + `\`, "-sim-control=" + i.control, "-metrics-bind-address=" + i.metrics, "-grace-period=1s",

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/csi-windows/csi-windows/client"
+	"github.com/csi-windows/csi-windows/internal/freeport"
 	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/test/wine/bed"
 	"github.com/csi-windows/csi-windows/test/wine/worlds"
@@ -14,7 +15,7 @@ import (
 // on its well-known pipes, on a simulated node inside the program.
 func TestEveryMethodOfEveryVersion(t *testing.T) {
 	// Made first: it outlives csi-proxy.exe, which may keep files in it open.
-	folder, address := t.TempDir(), bed.FreeAddress(t)
+	folder, address := t.TempDir(), freeport.Address(t)
 	p := bed.Start(t, simFlags(t, "-sim-control="+address, "-kubelet-path="+worlds.Root)...)
 	p.WaitReady(t)
 	c, err := client.New(client.Options{})

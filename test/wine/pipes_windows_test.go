@@ -83,28 +83,44 @@ func TestAuditNamesTheCaller(t *testing.T) {
 	}
 }
 
+// quickly fails the test when none of five tries is over within two seconds: a busy
+// machine makes one slow, a wait in the product all of them.
+func quickly(t *testing.T, try func()) {
+	t.Helper()
+	for n := 1; ; n++ {
+		began := time.Now()
+		try()
+		switch took := time.Since(began); {
+		case took < 2*time.Second:
+			return
+		case n == 5:
+			t.Fatalf("it took %s", took)
+		}
+	}
+}
+
 // C062: a client takes the newest version that csi-proxy.exe offers, soon, and
 // names every pipe it tried when there is none.
 func TestC062_OlderVersionsOnly(t *testing.T) {
 	c := newClient(t)
-	began := time.Now()
-	_, err := c.GetDiskStats(t.Context(), 0)
-	if !host.IsKind(err, host.KindUnavailable) || time.Since(began) > 2*time.Second {
-		t.Errorf("after %s: %v", time.Since(began), err)
-	}
+	var err error
+	quickly(t, func() {
+		if _, err = c.GetDiskStats(t.Context(), 0); !host.IsKind(err, host.KindUnavailable) {
+			t.Error(err)
+		}
+	})
 	for _, version := range []string{"v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"} {
 		if err == nil || !strings.Contains(err.Error(), `\\.\pipe\csi-proxy-disk-`+version+":") {
 			t.Errorf("%v does not name %s", err, version)
 		}
 	}
 	bed.Start(t, simFlags(t, "-api=disk/v1beta1,disk/v1beta2")...).WaitReady(t)
-	began = time.Now()
-	if err := c.Rescan(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	quickly(t, func() {
+		c = newClient(t)
+		if err := c.Rescan(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 	if got := c.Chosen()["disk"]; got != "v1beta2" {
 		t.Errorf("it chose %s", got)
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	// readyTime is generous: under Wine a first start loads many libraries.
 	readyTime = 30 * time.Second
-	quickTime = 5 * time.Second
+	quickTime = 30 * time.Second
 	// endTime is for programs that wait for a service in their turn.
 	endTime = 2 * readyTime
 )

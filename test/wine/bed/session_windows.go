@@ -1,7 +1,6 @@
 package bed
 
 import (
-	"net"
 	"testing"
 
 	"github.com/csi-windows/csi-windows/winos/cim"
@@ -20,15 +19,4 @@ func Session(t testing.TB) cim.Session {
 		}
 	})
 	return session
-}
-
-// FreeAddress is a loopback address that nobody listened on a moment ago.
-func FreeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }

@@ -138,7 +138,7 @@ func TestInvariant7_HungMethods(t *testing.T) {
 // What comes before a method is not waited for, and the method is not run later.
 func TestHungSignature(t *testing.T) {
 	l, d := newDisk(t)
-	l.Arm(standin.Fault{Op: "Class", Class: diskClass, Kind: standin.FaultSlow, DelayMilliseconds: 1500})
+	l.Arm(standin.Fault{Op: "Class", Class: diskClass, Kind: standin.FaultSlow, DelayMilliseconds: 5000})
 	_, err := l.session.Exec(soon(t), cim.NamespaceStorage, d.Path, "Initialize", cim.Values{"PartitionStyle": uint16(2)})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the context's", err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/csi-windows/csi-windows/internal/freeport"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/sim/control"
 	"github.com/csi-windows/csi-windows/test/conformance"
@@ -96,7 +97,7 @@ func openWorld(t *testing.T) *world {
 		bed.Connect(t).Fresh()
 	} else {
 		b.folder = t.TempDir()
-		b.nodeFolder, b.address, b.scratch = b.folder, bed.FreeAddress(t), "sim"
+		b.nodeFolder, b.address, b.scratch = b.folder, freeport.Address(t), "sim"
 		b.agentFlags = []string{"-host=sim", "-sim-dir=" + t.TempDir(), "-sim-control=" + b.address, "-kubelet-path=" + workingDir}
 		b.suiteFlags = []string{"--scratch-dir", b.folder}
 	}

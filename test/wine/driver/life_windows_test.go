@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/csi-windows/csi-windows/internal/freeport"
 	"github.com/csi-windows/csi-windows/sim"
 	"github.com/csi-windows/csi-windows/test/wine/bed"
 )
@@ -37,7 +38,7 @@ func TestC093_LifeOfADiskOverPipes(t *testing.T) {
 func TestC093_LifeOfADiskInProcess(t *testing.T) {
 	l := open(t)
 	t.Setenv("CONTAINER_SANDBOX_MOUNT_POINT", l.folder)
-	d := l.cloudDriver("tcp://"+bed.FreeAddress(t), "-cloud-dir=cloud")
+	d := l.cloudDriver("tcp://"+freeport.Address(t), "-cloud-dir=cloud")
 	d.says(`host="local"`, "CONTAINER_SANDBOX_MOUNT_POINT is set")
 	d.liveOnDisk()
 	if _, err := os.Stat(filepath.Join(l.folder, "cloud")); err != nil {

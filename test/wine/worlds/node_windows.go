@@ -14,7 +14,7 @@ import (
 )
 
 // arrivalTime bounds the wait for a volume after a boot.
-const arrivalTime = 10 * time.Second
+const arrivalTime = 30 * time.Second
 
 // The working folder, and the paths below it, that the cases of package upstream use.
 const (
