@@ -148,7 +148,7 @@ func utf16Units(text string, atMost int) int {
 	return n
 }
 
-// lower is the lower-case form of a name. Like fold it makes nothing outside
+// lower is the lower-case form of a name. Like host.FoldName it makes nothing outside
 // ASCII ASCII, or the Kelvin sign would name the share "k".
 func lower(text string) string {
 	return strings.Map(func(r rune) rune {

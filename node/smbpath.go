@@ -46,7 +46,7 @@ func (s sharePath) String() string {
 // name and an address of one server are two servers, as they are to Windows.
 func (s sharePath) key() string {
 	return strings.Map(func(r rune) rune {
-		// Like fold: nothing outside ASCII becomes ASCII.
+		// Like host.FoldName: nothing outside ASCII becomes ASCII.
 		if small := unicode.ToLower(r); r < utf8.RuneSelf || small >= utf8.RuneSelf {
 			return small
 		}

@@ -213,6 +213,12 @@ func TestC094_HostileTexts(t *testing.T) {
 // FuzzC094_StringFields puts any bytes into any string field of any version.
 func FuzzC094_StringFields(f *testing.F) {
 	s, fields := victim(f)
+	fuzzFields(f, s, fields, send)
+}
+
+// fuzzFields sends any bytes in any of the fields, and looks for damage after each.
+func fuzzFields(f *testing.F, s *stack.Stack, fields []stringField, send func(testing.TB, *stack.Stack, stringField, string)) {
+	f.Helper()
 	texts := hostileTexts()
 	for i := range max(len(fields), len(texts)) {
 		f.Add(uint16(i%len(fields)), []byte(texts[i%len(texts)]))

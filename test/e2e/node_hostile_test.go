@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -139,50 +138,12 @@ func TestC094_C095_HostileTextsToNodeTasks(t *testing.T) {
 // FuzzC094_NodeFields puts any bytes into any string field of the node tasks.
 func FuzzC094_NodeFields(f *testing.F) {
 	s, fields := nodeVictim(f)
-	texts := hostileTexts()
-	for i := range max(len(fields), len(texts)) {
-		f.Add(uint16(i%len(fields)), []byte(texts[i%len(texts)]))
-	}
-	outside := s.Outside()
-	f.Cleanup(func() { s.TB = f }) // the stack ends with the target, not with an input
-	f.Fuzz(func(t *testing.T, field uint16, value []byte) {
-		s.TB = t
-		at := fields[int(field)%len(fields)]
-		sendToNode(t, s, at, string(value))
-		harmless(t, s, outside, fmt.Sprintf("%s = %.200q", at, value))
-	})
+	fuzzFields(f, s, fields, sendToNode)
 }
 
-// C098: at the highest verbosity, and with the node's own words holding it, no secret
-// of a node task stands in a log, an error or the node's record of calls, be it right
-// or wrong, too long or no text at all.
+// C098 holds for the node tasks as well.
 func TestC098_SecretsOfNodeTasks(t *testing.T) {
 	t.Parallel()
-	const marker = "MARKER-1b"
 	s, fields := nodeVictim(t)
-	s.OK(s.Node.RecordCalls(context.Background(), true))
-	found := 0
-	for _, f := range fields {
-		if !isSecret(f) {
-			continue
-		}
-		found++
-		for _, secret := range []string{marker, marker + "1234", marker + strings.Repeat("x", 600), marker + "\x00", marker + "'\"%", marker + "\n", " " + marker + " "} {
-			for _, failure := range []sim.Fault{{Call: "none"}, {Call: "cim.Exec*", Count: -1, Win32: 1326}, {Call: "cim.Exec*", Count: -1, ReturnValue: 87}, {Call: "cim.*", Count: -1, Win32: 5}} {
-				s.OK(s.Node.AddFault(context.Background(), failure))
-				if err := invoke(s, f, secret); err != nil && strings.Contains(err.Error(), marker) {
-					t.Errorf("%s: the error holds the secret: %v", f, err)
-				}
-				s.OK(s.Node.ClearFaults(context.Background()))
-			}
-		}
-	}
-	if found != 2*3 {
-		t.Errorf("%d secret fields", found)
-	}
-	log, err := s.Node.CallLog(context.Background())
-	s.OK(err)
-	if strings.Contains(s.Log.String(), marker) || strings.Contains(fmt.Sprint(log), marker) {
-		t.Error("a secret is in the log or in the node's record of calls")
-	}
+	secretsStay(t, s, fields, 2*3)
 }
